@@ -11,6 +11,7 @@ The engine writes to one folder only, beside its own; a link in that folder lead
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
@@ -71,7 +72,7 @@ def backup_database(store: Store, engine: Path, target: Path, say: Callable[[str
 
 
 def restore_database(
-    store: Store, engine: Path, source: Path, database: str, say: Callable[[str], None]
+    store: Store, engine: Path, source: Path, manifest: Manifest, say: Callable[[str], None]
 ) -> None:
     """Restore a database into an engine that has none of its name.
 
@@ -79,14 +80,16 @@ def restore_database(
         store: opened on the engine.
         engine: folder of the engine.
         source: the folder that `backup_database` has written.
-        database: name of the database in the backup.
+        manifest: of the backup.
         say: receives progress messages.
 
     Raises:
         StorageError: the engine refused, or the files are damaged.
     """
+    if manifest.definitions not in {"", _definitions(source)}:
+        raise StorageError("the definitions of its tables are damaged")
     with _reachable(engine, source) as path:
-        names = f"{identifier(database)} AS {identifier(store.database)}"
+        names = f"{identifier(manifest.database)} AS {identifier(store.database)}"
         statement = f"RESTORE DATABASE {names} FROM File({literal(str(path))})"
         _run(store, statement, "restoring", say)
 
@@ -147,6 +150,7 @@ class Manifest:
         database: its name.
         spans: number of spans in the database; those in the spool are not counted.
         bytes: of the database, on disk.
+        definitions: digest of the tables' definitions; empty in backups that were made without it.
     """
 
     format: int
@@ -155,6 +159,7 @@ class Manifest:
     database: str
     spans: int
     bytes: int
+    definitions: str = ""
 
 
 def engine_folder(config: CollectorConfig) -> Path:
@@ -216,6 +221,7 @@ def back_up(
             database=store.database,
             spans=int(counted["spans"]),
             bytes=_size(partial),
+            definitions=_definitions(partial / DATABASE),
         )
         (partial / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2), encoding="utf-8")
         os.sync()
@@ -234,8 +240,9 @@ def read_manifest(folder: Path) -> Manifest:
     """
     try:
         found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        manifest = Manifest(**{each.name: found[each.name] for each in fields(Manifest)})
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        known = {each.name for each in fields(Manifest)}
+        manifest = Manifest(**{name: found[name] for name in known.intersection(found)})
+    except (OSError, ValueError, TypeError) as error:
         raise ConfigurationError(
             f"{folder} is no backup of `mast-trace backup`: {MANIFEST} cannot be read ({error})"
         ) from error
@@ -322,6 +329,12 @@ def _modified(path: Path) -> float:
         return path.stat().st_mtime
     except FileNotFoundError:
         return float("inf")
+
+
+def _definitions(database: Path) -> str:
+    """Return a digest of the statements that make the tables: the engine checks those of data alone."""
+    files = sorted(database.rglob("*.sql"))
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def _size(folder: Path) -> int:

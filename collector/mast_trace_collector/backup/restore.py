@@ -94,7 +94,7 @@ def _restore_database(
     database = parse_address(config.store_url).database
     with Store.open(f"chdb://{quote(str(engine))}", database=database) as store:
         try:
-            restore_database(store, engine, source, manifest.database, say)
+            restore_database(store, engine, source, manifest, say)
             check_spans(store, manifest)
             if file.exists():
                 migrate(store)

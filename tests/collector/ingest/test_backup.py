@@ -106,7 +106,12 @@ def test_stored_and_waiting_spans_come_back(backup: tuple[Path, Manifest], tmp_p
 
 @pytest.mark.parametrize(
     ("damaged", "message"),
-    [("file", "cannot be restored"), ("spans", "3 spans were restored, and the backup holds 7")],
+    [
+        (".backup", "cannot be restored"),
+        ("metadata/mast_trace/otel_traces.sql", "definitions of its tables are damaged"),
+        ("data/mast_trace/otel_traces/*/data.bin", "cannot be restored"),
+        ("spans", "3 spans were restored, and the backup holds 7"),
+    ],
 )
 def test_a_damaged_backup_is_refused_and_leaves_nothing(
     backup: tuple[Path, Manifest], tmp_path: Path, damaged: str, message: str
@@ -115,7 +120,7 @@ def test_a_damaged_backup_is_refused_and_leaves_nothing(
     if damaged == "spans":
         (copy / MANIFEST).write_text(json.dumps({**asdict(backup[1]), "spans": 7}))
     else:
-        file = copy / "clickhouse" / ".backup"
+        file = next((copy / DATABASE).glob(damaged))
         file.write_bytes(file.read_bytes()[:-1])
     other = config_of(tmp_path / "other")
     with pytest.raises(StorageError, match=f"nothing was changed: .*{message}|{message}"):
