@@ -89,7 +89,8 @@ Rules that make a run suspect whose failure nobody recorded; so does a slip of m
 whose figure stands in the answer or went into it. All are heuristic: they may be wrong, and assert no decisive step. They are
 silent on the healthy runs of all sets ([faults](../faults/run.py) counts what they find of generated ones). Each has a way that stays where words are nonsense
 (`ignored_correction` by units alone, `misread_flag` by the field's own name alone, `misread_date` by dates in figures), but for
-`acted_on_refusal`, `forbidden_action`, `excluded_source`, `claimed_act`, `passed_over_problem`, `acted_without_asking`, `done_twice`, `left_open`, `withheld_answer` and `act_before_check`, which read English.
+`acted_on_refusal`, `forbidden_action`, `excluded_source`, `claimed_act`, `passed_over_problem`, `acted_without_asking`, `done_twice`,
+`left_open`, `withheld_answer` and `act_before_check`, which read English.
 
 | mode | rule | the sentence claims | shown by | to blame | basis |
 |---|---|---|---|---|---|
@@ -112,7 +113,6 @@ silent on the healthy runs of all sets ([faults](../faults/run.py) counts what t
 | 2.6 | `misread_flag` | the message says the opposite of the field | words of the field's name, English negations; what the sentence is about; no later call by that name | the message | heuristic |
 | 2.6 | `absorbed_count` | the agent gives a figure where the tool returned two counts that make it | both counts with their words; neither in the message | the message | heuristic |
 | 3.1 | `left_open` | the agent leaves open what the task asks for, and no later step is about it | English words of putting off, a word of the task, all later calls and messages | the message | heuristic |
-| 3.1 | `skipped_item` | the tool was called for each of the listed things but one, which nobody names again | names and identifiers of a list of the task, each once; calls for one of them alone; no word of choice in the task; one name in the end tells of a search | the caller's next message | heuristic |
 | 3.2 | `act_before_check` | the call was made before the check that the task asks for | an English sentence of the task; no tool that checks by its name, no word for what is checked | the call | heuristic |
 | 3.2 | `acted_on_refusal` | the call was made right after a refusal of the approval that is asked for | English sentences of task and prompt, words of refusal | the call | heuristic |
 | 3.3 | `passed_over_problem` | the tool counts problems, warns or denies, and the agent says nothing of it | a field of a result by its English name; neither the count, nor a denial, nor a word of field or result in the next message; no second call | the message | heuristic |

@@ -278,7 +278,6 @@ ON_STRUCTURE = [
     ("swallowed_error", required.offline("Lake one: 4,713 ha, lake two: 2,206 ha.")),
     ("absorbed_count", alike.checks("All 192 valves hold.")),
     ("cycle_until_limit", alike.rounds(4)),
-    ("skipped_item", alike.weather("Paris", "Rome")),
     ("began_anew", alike.anew("Hello, what is broken?")),
     ("misreported_figure", invention.counted("844 pieces, 49 of them reserved: 795 are free.")),
     ("acted_on_invention", invention.bought(tool="pay_invoice", pieces=2227.37)),

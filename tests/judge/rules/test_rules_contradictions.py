@@ -124,22 +124,6 @@ def bills(said):
     return run.says("clerk", said, to="head")
 
 
-WEATHER = "Report the weather of Paris, Rome and Oslo."
-
-
-def weather(*cities, said="Sunny, 21 degrees.", task=WEATHER, tool="get_weather", lead="", more=""):
-    run = RunBuilder(task)
-    if lead:
-        run.says("lead", lead, to="ann")
-    for city in cities:
-        run.calls("ann", tool, {"of": city}, more or "sunny, 21")
-    return run.says("ann", said, to="lead").says("lead", "That is all.")
-
-
-TICKETS = "Close the tickets T-101, T-102, T-103 and T-104."
-CLOSED = ("T-101", "T-102", "T-104")
-
-
 FAULTS = [
     ("swallowed_error", kiln(error=DOWN), 1),
     ("misread_date", lease("It ends on 19 April 2031; no pets allowed."), 2),
@@ -190,9 +174,6 @@ FAULTS = [
         1,
     ),
     ("forbidden_action", ward("order", task="Order fish, other than Mareblu's.", of="Mareblu"), 1),
-    ("skipped_item", weather("Paris", "Rome"), 2),
-    ("skipped_item", weather(101, 103, task="Clean rooms 101, 102 and 103."), 2),
-    ("skipped_item", weather(*CLOSED, task=TICKETS, tool="close_ticket", lead=TICKETS), 4),
 ]
 
 
@@ -295,17 +276,6 @@ HEALTHY = [
     ward("hire", task="Porters in training may not take nights.", shift="night"),
     ward("order", task="Order fish, other than Mareblu's.", of="Costa"),
     ward("compare", task="Find offers other than Mareblu's.", of="Mareblu"),
-    weather("Paris", "Rome", "Oslo"),
-    weather("Paris", "Rome", said="Sunny in both; for Oslo there is no station."),
-    weather("Paris", "Rome", lead="Oslo was done this morning."),
-    weather("Paris", "Rome", more="sunny, 21, as in Oslo"),
-    weather("Paris", "Rome", "Kristiania"),
-    weather("Paris", "Rome", said="Rome has snow.", task="Find snow in Paris, Rome and Oslo."),
-    weather("Paris", "Rome", task="We sit in Paris, Rome and Oslo. Report on Paris and Rome."),
-    weather("Paris", "Rome", task="Report the weather of Paris, Rome or Oslo."),
-    weather("Paris", "Rome", task="Report on Paris, Rome and Oslo if it is open."),
-    weather("Paris", "Rome", task="Team: Paris, Rome and Oslo. Give tickets to whoever is free."),
-    weather("Paris", task="Report the weather of Paris, Rome and Oslo."),
 ]
 
 

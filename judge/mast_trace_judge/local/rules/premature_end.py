@@ -9,7 +9,6 @@ from mast_trace.semconv import Termination
 from mast_trace.trajectory import StepKind
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.local.acts import (
-    by_user,
     ending,
     ends_run,
     failed,
@@ -22,7 +21,7 @@ from mast_trace_judge.local.acts import (
     ordinary,
 )
 from mast_trace_judge.local.rules._registry import Reach, rule
-from mast_trace_judge.local.stated import owner, prompts, sentences, stems
+from mast_trace_judge.local.stated import sentences, stems
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
@@ -66,22 +65,6 @@ _MORE_FLAGS = ("has_more", "hasMore", "has_next", "hasNext", "has_next_page", "h
 _PAGE = ("page", "current_page", "currentPage")
 _PAGES = ("pages", "total_pages", "totalPages", "page_count")
 _STILL = re.compile(r"still (?:has|have|needs?) to be", re.IGNORECASE)
-_ITEM = r"(?:#?[A-Za-z]*-?\d[\w-]*|[A-Z\u00c0-\u00de][\w'-]+(?: [A-Z\u00c0-\u00de][\w'-]+)?)"
-_ITEMS = re.compile(rf"(?<![\w.,:]){_ITEM}(?:, {_ITEM}){{1,12}},? (?:[^\WA-Z]+|&) {_ITEM}(?![\w-])")
-"""Three things or some more by identifier, number or name, as in "A-7, A-8 and A-9"."""
-_BETWEEN = re.compile(rf",? (?:[^\WA-Z]+|&) (?={_ITEM}$)|, ")
-_OF_SOME = re.compile(
-    r"\b(?:which|who|any|either|one|or|first|until|once|if|unless|when|whether|except|but|than|not|no|without|best|most"
-    r"|least|\w+est|oder|ou|o|wenn|falls|si|nicht|kein\w*|no|ni|aber|welche\w*|sauf|sin|ohne)\b|n't\b|\?",
-    re.IGNORECASE,
-)
-"""Words of a sentence that need not mean each of the things that it lists."""
-_CHOICE = re.compile(
-    r"\b(?:which\w*|who\w*|any|among\w*|between|choose|pick|select|available|options?|enough|until|may|can|could|might|unless"
-    r"|one of|welche\w*|zwischen|entre|cu[a\u00e1]l\w*|einen? der)\b",
-    re.IGNORECASE,
-)
-"""Words of a task that leave it to the agents which things they take."""
 
 
 @rule("3.1", Reach.END, needs_end=True)
@@ -230,85 +213,6 @@ def left_open(trajectory: Trajectory) -> list[ModeFinding]:
                 why = f"{step.agent} leaves open what the task asks for, and no later step is about it: {sentence[:160]}"
                 return [finding("3.1", 0.65, Evidence.HEURISTIC, why, [step], [sentence[:160]])]
     return []
-
-
-@rule("3.1", needs_end=True, contradicts=True)
-def skipped_item(trajectory: Trajectory) -> list[ModeFinding]:
-    """A tool is called for each of the things that the task lists but one, of which nothing is said from then on (heuristic).
-
-    Definition: MAST 3.1. Things have an identifier, a number or a name in the task, each once, and nothing there chooses among
-    them; at least two have a call of their own, by a tool that is called for nothing else. No result or prompt has the other one, nobody but who repeats the
-    list names it, and the user says nothing more. Where a single one of the others is named in the end, a search was over.
-    """
-    if trajectory.termination_reason in _STOPPED_BY_PEOPLE or _CHOICE.search(trajectory.task):
-        return []
-    for sentence in sentences(trajectory.task):
-        for match in _ITEMS.finditer(sentence):
-            items = list(dict.fromkeys(_BETWEEN.split(match[0])))
-            elsewhere = trajectory.task.replace(match[0], "", 1)
-            if (
-                len(items) < 3
-                or _OF_SOME.search(sentence)
-                or any(_has(elsewhere, i) for i in items)
-            ):
-                continue
-            for calls in _calls_for(trajectory, items).values():
-                found = _skipped(trajectory, items, calls)
-                if found is not None:
-                    return [found]
-    return []
-
-
-def _has(text: str, item: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(item)}(?![\w-])", text, re.IGNORECASE) is not None
-
-
-def _calls_for(trajectory: Trajectory, items: list[str]) -> dict[str, dict[str, Step]]:
-    """Return by tool the first call for each item, of tools whose every call is for one of them."""
-    found: dict[str, dict[str, Step]] = {}
-    of_others = set()  # one may be for an item under another name
-    for step in trajectory.steps:
-        if is_tool(step) and step.tool:
-            named = [item for item in items if _has(step.arguments, item)]
-            if len(named) == 1:
-                found.setdefault(step.tool, {}).setdefault(named[0], step)
-            else:
-                of_others.add(step.tool)
-    return {tool: calls for tool, calls in found.items() if tool not in of_others}
-
-
-def _skipped(
-    trajectory: Trajectory, items: list[str], calls: dict[str, Step]
-) -> ModeFinding | None:
-    left = [item for item in items if item not in calls]
-    if len(calls) < 2 or len(left) != 1:
-        return None
-    first, last = (choose(calls.values(), key=lambda s: s.index) for choose in (min, max))
-    others = [step for step in trajectory.steps if not step.text.startswith(trajectory.task)]
-    if any(by_user(step) and step.index > first.index for step in others):
-        return None
-    told = [step.text for step in others] + [step.arguments for step in others]
-    told += prompts(trajectory).values()
-    if any(_has(_without_lists(text, items), left[0]) for text in told):
-        return None
-    said = [step for step in others if is_said(step) and step.index > last.index]
-    if sum(any(_has(step.text, item) for step in said) for item in calls) == 1:
-        return None
-    place = next((step for step in said if owner(step) == owner(last)), last)
-    why = (
-        f"{last.tool} was called for {len(calls)} of the {len(items)} things that the task lists, and for {left[0]} never; "
-        "nothing is said of it afterwards."
-    )
-    return finding("3.1", 0.7, Evidence.HEURISTIC, why, [place], [first_line(place)])
-
-
-def _without_lists(text: str, items: list[str]) -> str:
-    """Return a text without the lists that repeat the task's."""
-
-    def repeated(match: re.Match[str]) -> str:
-        return "" if all(_has(match[0], item) for item in items) else match[0]
-
-    return _ITEMS.sub(repeated, text)
 
 
 @rule("3.1", needs_end=True)
