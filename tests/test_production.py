@@ -24,11 +24,13 @@ from mast_trace_collector.security import new_key
 from mast_trace_collector.settings import variable_of
 from mast_trace_collector.storage import Store, embedded, migrate
 from mast_trace_collector.storage.grants import warnings_of
+from mast_trace_collector.storage.migrations import migrations
 from mast_trace_collector.storage.readers import READABLE, Rows
 from mast_trace_collector.storage.removal.erasure import erase, of_runs
 from mast_trace_collector.storage.removal.retention import set_ttl, shrink_to
 from mast_trace_collector.storage.removal.run_tables import run_tables
 from mast_trace_collector.storage.removal.thinning import thin
+from mast_trace_collector.storage.schema_templates import SchemaOptions
 from mast_trace_collector.storage.search_index import add_search_index, drop_search_index
 from mast_trace_collector.storage.span_writer import PoisonError, SpanWriter
 from mast_trace_dashboards.cli.commands.dashboards import export
@@ -350,7 +352,10 @@ def test_the_engine_takes_the_clusters_file(
 
 def do_everything(store: Store, *, in_cluster: bool) -> None:
     """Ask of the database what migrate, collect, judge, web and the commands of removal ask."""
-    assert migrate(store, CLUSTERED if in_cluster else None)
+    options = CLUSTERED if in_cluster else SchemaOptions(database=store.database)
+    assert migrate(store, options)
+    for statement in migrations()[-1].statements(options):  # as an older database is carried over
+        store.command(statement)
     assert list(warnings_of(store)) == []
     ended = datetime.now(timezone.utc) - timedelta(hours=1)
     span = {"TraceId": "a" * 32, "SpanId": "1" * 16, "Timestamp": ended}

@@ -391,7 +391,7 @@ class TestReading:
         rows = asked(server, "run_query", name="runs", parameters={"limit": 4_000_000_000})
         assert len(rows["rows"]) == 6
         rest = asked(server, "run_query", name="runs", first=4)
-        assert rest == {"rows": rows["rows"][4:], "next": None}
+        assert (len(rest["rows"]), rest["next"]) == (2, None)
 
     @pytest.mark.parametrize(
         ("name", "arguments", "text"),
