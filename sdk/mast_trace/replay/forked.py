@@ -123,14 +123,19 @@ def _tell(stream: IO[str], **values: object) -> None:
 def main() -> None:
     """Serve until the starter closes its end."""
     descriptors, *modules = sys.argv[1:]
-    first, *others = map(int, descriptors.split(","))
+    every = [int(each) for each in descriptors.split(",")]
+    own = every[0]
     reason = prepare(modules)
-    for descriptor in () if reason else others:
+    for descriptor in () if reason else every[1:]:
         if not os.fork():
-            first = descriptor
+            own = descriptor
             break
+    # A socket that another process holds as well does not end when its own one dies.
+    for descriptor in every:
+        if descriptor != own:
+            os.close(descriptor)
     request = None
-    with socket.socket(fileno=first) as connection, suppress(ConnectionError):
+    with socket.socket(fileno=own) as connection, suppress(ConnectionError):
         # A starter that was killed reads no more.
         request = serve(connection.makefile("rw", encoding="utf-8"), reason)
     if request is not None:

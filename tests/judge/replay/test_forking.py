@@ -197,6 +197,19 @@ def test_two_parents_fork_two_replays_at_once(tmp_path: Path, environment: dict[
         assert [each.result() for each in begun] == [0, 0, 0]
 
 
+def test_a_process_that_dies_is_told_and_keeps_nobody_waiting(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """Each of those that were made together holds its own connection alone."""
+    program = tmp_path / "kills.py"
+    program.write_text("import os; os.kill(os.getppid(), 9)")
+    wanted = program_of((sys.executable, str(program)))
+    with PreparedParent(sys.executable, ("json",), at_a_time=3) as parent:
+        for _ in range(3):
+            with pytest.raises(NotForkable, match="has ended"):
+                parent.run(wanted, environment, "discarded", 20)
+
+
 @pytest.mark.parametrize("given", [True, False])
 def test_replays_that_cannot_be_forked_run_alone(
     program: Path, tmp_path: Path, environment: dict[str, str], given: bool
