@@ -30,13 +30,14 @@ def with_text(run, step, text):
     return replace(run, trajectory=replace(run.trajectory, steps=tuple(steps)))
 
 
-def test_a_vague_phrase_of_one_operator_is_refused_and_named():
-    """Every fault of one operator has the phrase, and no failure of two others, which are enough to compare, has it."""
+@pytest.mark.parametrize(("operators", "bound"), [(OPERATORS, 0.1), (OPERATORS[3:], 0.2)])
+def test_a_vague_phrase_of_one_operator_is_refused_and_named(operators, bound):
+    """Every fault of one operator has the phrase, and no other failure has it; two others are enough to compare."""
     runs = [
         with_text(run, CHECKED, "We need to plan: first, let's go on. Next, the plan.")
         if run.extra["operator"] == "3.2-unchecked"
         else run
-        for run in planted_set(OPERATORS[3:])
+        for run in planted_set(operators)
     ]
     labels = labels_from(runs)
     names = ("log_position", "plan_words", "tool_failed", "empty_result", "dropped_figures")
@@ -44,7 +45,7 @@ def test_a_vague_phrase_of_one_operator_is_refused_and_named():
     found = {each.feature: each for each in fingerprints(labels, units_of(labels)[0], recipe)}
     assert set(found) == {"plan_words"}
     assert found["plan_words"].operator == "3.2-unchecked"
-    assert found["plan_words"].gain > 0.2 > found["plan_words"].elsewhere
+    assert found["plan_words"].gain > bound > found["plan_words"].elsewhere
 
 
 def test_words_that_mark_failures_of_all_operators_are_kept():
