@@ -47,6 +47,8 @@ _SHOW_EVERY = 60.0
 _LOG = logging.getLogger(__name__)
 _GRACE = 5.0
 _REST = 4.0
+_TOGETHER = 0.05
+"""Seconds in which other readings may end, too: the runs in their place are looked for once."""
 _LOOK_AT_ALL = 300.0
 _LATE = 900.0
 _MOST_ENDED = 1000
@@ -113,7 +115,7 @@ class Worker:
         self._just_ended: dict[Key, Verdict | None] = {}
         self._workers = Workers(store, lambda: [key[1] for key in self._in_flight])
         self._away: StorageError | OSError | None = None
-        self._looked_for = 0.0
+        self._look_next = 0.0
         self._look_at_all = 0.0
         self._some_unread = True
         self._show_next = 0.0
@@ -143,9 +145,13 @@ class Worker:
         beats = asyncio.create_task(self._live())
         try:
             while not self._stopping.is_set():
-                self._beside.start()
+                look = time.monotonic() >= self._look_next
+                if look:
+                    self._beside.start()
+                else:
+                    await asyncio.sleep(_TOGETHER)
                 try:
-                    judged = await self._cycle()
+                    judged = await self._cycle(look=look)
                 except Exception as error:  # noqa: BLE001 - whatever it is, it may be over later
                     failures += 1
                     pause = doubled(
@@ -156,8 +162,7 @@ class Worker:
                     continue
                 failures = 0
                 if not judged:
-                    # However many runs the database has to scan, it is idle most of the time.
-                    await self._sleep(max(config.worker_poll_seconds, _REST * self._looked_for))
+                    await self._sleep(max(0.0, self._look_next - time.monotonic()))
         finally:
             beats.cancel()
             await asyncio.gather(beats, return_exceptions=True)
@@ -177,9 +182,18 @@ class Worker:
 
     def wake(self) -> None:
         """Let the worker scan for finished runs now; from any thread."""
-        if self._loop is not None and self._wake is not None:
+        if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: no worker is left to wake
-                self._loop.call_soon_threadsafe(self._wake.set)
+                self._loop.call_soon_threadsafe(self._look_now)
+
+    def _look_now(self) -> None:
+        self._look_next = 0.0
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """End the present pause; runs are looked for when it is time, and those to be read now."""
+        if self._wake is not None:
+            self._wake.set()
 
     async def drain_once(self) -> int:
         """Judge the runs that are finished now, at most one batch; return how many verdicts came.
@@ -199,8 +213,8 @@ class Worker:
         await asyncio.to_thread(self._workers.leave)
         return self._writer.judged - before
 
-    async def _cycle(self, *, all_at_once: bool = False) -> bool:
-        """Take finished runs; return whether there was one."""
+    async def _cycle(self, *, all_at_once: bool = False, look: bool = True) -> bool:
+        """Take finished runs and those to be read, or with ``look`` false these alone; return whether there was one."""
         self._beat()
         taken = False
         await self._keep()
@@ -210,7 +224,7 @@ class Worker:
         if ended:
             self._look_at_all = time.monotonic()
         # Verdicts come first: no run waits for the reading of another one.
-        for due in (self._due, self._unread):
+        for due in (self._due, self._unread) if look else (self._unread,):
             runs = await due(paused, all_at_once=all_at_once)
             for chunk in chunks_of([run for run in runs if run.is_quiet]):
                 if self._stopping.is_set():
@@ -268,6 +282,7 @@ class Worker:
         # Those of a worker that was killed are among them.
         self._some_unread |= at_all
         started = time.monotonic()
+        self._look_next = started + self._config.worker_poll_seconds
         runs = await asyncio.to_thread(
             finished_runs,
             self._store,
@@ -280,13 +295,21 @@ class Worker:
             recent=None if at_all else self._config.run_idle_seconds + _LATE,
             just_ended=not all_at_once,
         )
-        self._looked_for = time.monotonic() - started
+        looked = time.monotonic()
         if at_all and len(runs) < limit:
             # From now on, only runs with recent spans can become due. The periodic full scan picks
             # up rows that became visible late.
             self._look_at_all = now + _LOOK_AT_ALL
         known = busy | set(self._just_ended)
-        return [run for run in runs if key_of(run) not in (busy if run.is_quiet else known)][:room]
+        found = [run for run in runs if key_of(run) not in (busy if run.is_quiet else known)][:room]
+        if any(run.is_quiet for run in found):
+            self._look_next = 0.0
+        elif self._look_next:  # nobody has woken the worker meanwhile
+            # However many runs the database has to scan, it is idle most of the time.
+            self._look_next = looked + max(
+                self._config.worker_poll_seconds, _REST * (looked - started)
+            )
+        return found
 
     async def _unread(self, paused: set[Key], *, all_at_once: bool) -> list[RunSummary]:
         """Find runs that the model is to read, as many as it may begin now, the earliest judged first."""
@@ -389,7 +412,7 @@ class Worker:
             await self._save(self._writer.failed(run, error))
         finally:
             del self._in_flight[key_of(run)]
-            self.wake()
+            self._go_on()
 
     async def _save(self, judged: Sequence[Judged]) -> set[Key]:
         """Store verdicts; where the database has no room for any, their runs stay due, and others go on.

@@ -12,11 +12,13 @@ from judge.worker.waiting import eventually
 from scripted_llm import Reply, ScriptedLLM
 from starlette.testclient import TestClient
 
+from mast_trace_collector.storage.runs import finished_runs
 from mast_trace_dashboards.queries.alerts import FAILURE_SPIKE, JUDGE_BEHIND
 from mast_trace_dashboards.queries.judge import JUDGE_LAG, JUDGED_TOTALS
 from mast_trace_dashboards.queries.runs import RUN_LIST
 from mast_trace_dashboards.run_outcome import PROVISIONAL, READING, outcome_words
 from mast_trace_dashboards.web.app import web_app
+from mast_trace_judge import worker as worker_module
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store import verdicts as verdict_store
@@ -104,6 +106,27 @@ async def test_no_run_waits_for_the_reading_of_another(store, at_work, gate):
     assert {outcome_words(row).reading for row in shown(store)} == {""}
     assert JUDGED_TOTALS.run(store)[0]["Judged"] == before["Judged"] == 21
     assert behind(store) == (0, False)
+
+
+async def test_a_reading_that_ends_makes_room_and_no_look_at_all_runs(
+    store, at_work, gate, monkeypatch
+):
+    looks = []
+
+    def look(*args, **how):
+        looks.append(how)
+        return finished_runs(*args, **how)
+
+    monkeypatch.setattr(worker_module, "finished_runs", look)
+    gate.opened.set()
+    write(store, *(invoice_run(number) for number in range(1, 10)))
+    with ScriptedLLM(gate) as server:
+        one = at_work(server, worker_concurrency=1, worker_poll_seconds=3600.0)
+        await eventually(lambda: one.status.judged == 9)
+        assert len(looks) == 2  # one has found them all, the next one none
+        write(store, invoice_run(10))
+        one.wake()
+        await eventually(lambda: one.status.judged == 10)
 
 
 async def test_a_worker_that_ends_leaves_the_reading_to_the_next(store, at_work, worker, gate):
