@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +18,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_dashboards.plugins import named_queries
 from mast_trace_dashboards.queries import by_name
+from mast_trace_dashboards.queries.query import side_by_side
 from mast_trace_dashboards.queries.runs import RUN, RUN_LIST
 
 if TYPE_CHECKING:
@@ -369,3 +372,15 @@ def test_no_end_is_seen_of_a_run_without_a_root_once_nothing_came_for_long(store
     assert (state(), state(idle=0.0)) == ("running", "no end seen")
     store.insert("otel_traces", [child(0)])
     assert (state(), state(idle=0.0)) == ("changed", "changed")
+
+
+def test_questions_of_a_page_are_asked_at_the_same_time() -> None:
+    both = threading.Barrier(2, timeout=30)
+
+    def question(answer: int) -> int:
+        both.wait()
+        return answer
+
+    assert side_by_side(*(partial(question, number) for number in range(4))) == [0, 1, 2, 3]
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda: 1, lambda: 1 // 0)

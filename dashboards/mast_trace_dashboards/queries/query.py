@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 _PLACEHOLDER = re.compile(r"\{(\w+):[^{}]+\}")
+_AT_ONCE = 2
+"""Questions of a page that the database plans at the same time; each has the memory of one."""
 
 
 @dataclass(frozen=True)
@@ -90,3 +93,15 @@ class Query:
             replacements: parameter name -> SQL; other parameters stay.
         """
         return _PLACEHOLDER.sub(lambda m: replacements.get(m[1], m[0]), self.sql)
+
+
+def side_by_side(*questions: Callable[[], Any]) -> list[Any]:
+    """Ask what a page shows at the same time, and return the answers in the order of the questions.
+
+    The database plans a query on one core, which is most of the time of all but the largest stores.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(lambda question: question(), questions))

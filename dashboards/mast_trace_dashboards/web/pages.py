@@ -7,6 +7,7 @@ import hmac
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -17,6 +18,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.found_run import find_run, last_changes, nearest_good
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries.query import side_by_side
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
 from mast_trace_dashboards.web.conversation.arcs import BOX_WIDTH, WIDTH
 from mast_trace_dashboards.web.conversation.graph import Graph, drawn
@@ -114,7 +116,11 @@ class Pages(PatternPages):
     async def runs(self, request: Request) -> Response:
         """Answer with the list of runs, or with its table alone on a refresh."""
         filters = Filters.of(request.query_params)
-        listed = await asyncio.to_thread(self._list.page, filters)
+        is_part = "part" in request.query_params
+        ask_values = partial(QUERIES["filter_values"].run, self._store)
+        listed, *values = await asyncio.to_thread(
+            side_by_side, partial(self._list.page, filters), *(() if is_part else (ask_values,))
+        )
         shown = {
             "runs": listed.rows,
             "costs": listed.costs,
@@ -123,10 +129,10 @@ class Pages(PatternPages):
             "filters": filters,
             "modes": FAILURE_MODES,
         }
-        if "part" in request.query_params:
+        if is_part:
             return self._html(request, "_runs.html", **shown)
         offered: dict[str, list[str]] = {}
-        for row in await asyncio.to_thread(QUERIES["filter_values"].run, self._store):
+        for row in values[0]:
             offered.setdefault(row["Filter"], []).append(row["Value"])
         unknown = Filters.unknown_in(request.query_params)
         told = {"unknown": unknown, "strange": filters.strange(offered), "outcomes": OUTCOMES}
@@ -274,13 +280,13 @@ class Pages(PatternPages):
 
     async def judge(self, request: Request) -> Response:
         """Answer with the judge's health."""
-        lag = await asyncio.to_thread(QUERIES["judge_lag"].one, self._store)
-        calls = await asyncio.to_thread(QUERIES["judge_calls"].run, self._store)
-        values: dict[str, Any] = {
-            "lag": lag,
-            "calls": calls,
-            "sections": await asyncio.to_thread(sections_of, "judge", self._store),
-        }
+        lag, calls, sections = await asyncio.to_thread(
+            side_by_side,
+            partial(QUERIES["judge_lag"].one, self._store),
+            partial(QUERIES["judge_calls"].run, self._store),
+            partial(sections_of, "judge", self._store),
+        )
+        values: dict[str, Any] = {"lag": lag, "calls": calls, "sections": sections}
         # A section may measure for seconds, so the rest of the page is sent first.
         return streamed(self._templates, request, "judge.html", values)
 

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from starlette.exceptions import HTTPException
@@ -20,6 +21,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards import found_pattern
 from mast_trace_dashboards.found_pattern import FoundPattern, cost_of, find_pattern, set_state
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries.query import side_by_side
 from mast_trace_dashboards.run_names import NotFound, parse_time
 from mast_trace_dashboards.web.filters import read_form
 from mast_trace_dashboards.web.views import StoredPages
@@ -212,19 +214,15 @@ class PatternPages(StoredPages):
         return self._counts.of(question, version, lambda: self._listed(given, chosen))
 
     def _listed(self, given: dict[str, Any], chosen: dict[str, Any]) -> tuple[list[Any], ...]:
-        return (
-            QUERIES["patterns"].run(self._store, **given, **chosen, limit=_MOST + 1),
-            QUERIES["separating_actions"].run(self._store, **given, limit=_OF_SERVICE),
-            [
-                row
-                for row in QUERIES["version_regressions"].run(
-                    self._store, **given, limit=_OF_SERVICE
-                )
-                if row["Evidence"] >= _WARNING
-            ],
-            QUERIES["pattern_naming"].run(self._store),
-            QUERIES["mode_counts"].run(self._store, **given),
+        patterns, separating, worse, naming, modes = side_by_side(
+            partial(QUERIES["patterns"].run, self._store, **given, **chosen, limit=_MOST + 1),
+            partial(QUERIES["separating_actions"].run, self._store, **given, limit=_OF_SERVICE),
+            partial(QUERIES["version_regressions"].run, self._store, **given, limit=_OF_SERVICE),
+            partial(QUERIES["pattern_naming"].run, self._store),
+            partial(QUERIES["mode_counts"].run, self._store, **given),
         )
+        warned = [row for row in worse if row["Evidence"] >= _WARNING]
+        return patterns, separating, warned, naming, modes
 
     async def pattern(self, request: Request) -> Response:
         """Answer with one pattern, its runs and the commands that go on from it."""

@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.taxonomy import mode_words
 from mast_trace_dashboards.cost_words import cost_words
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries.query import side_by_side
 from mast_trace_dashboards.web.filters import COST, Filters
 from mast_trace_dashboards.web.finding.pages import rate_words
 from mast_trace_dashboards.web.sections import sections_of
@@ -78,14 +80,18 @@ def week_of(store: Store, filters: Filters) -> list[Tile]:
     given = {"since": first, "until": until, "services": filters.narrowing["services"]}
     found: dict[str, dict[str, list[int]]] = {kind: {} for kind, _, _ in _TILES}
     # Failures that nobody judged yet count like the others, as they do in the list.
-    for row in QUERIES["outcomes_over_time"].run(store, **given, bucket=86_400):
+    ended, explained, spent = side_by_side(
+        partial(QUERIES["outcomes_over_time"].run, store, **given, bucket=86_400),
+        partial(QUERIES["found_by_day"].run, store, **given),
+        partial(QUERIES["cost_over_time"].run, store, **given, bucket=86_400),
+    )
+    for row in ended:
         if row["Failures"]:
             bars = found["failure"].setdefault("", [0] * DAYS)
             bars[(row["Time"].date() - first.date()).days] = row["Failures"]
-    for row in QUERIES["found_by_day"].run(store, **given):
+    for row in explained:
         bars = found[row["Kind"]].setdefault(row["Value"], [0] * DAYS)
         bars[(row["Day"] - first.date()).days] = row["Runs"]
-    spent = QUERIES["cost_over_time"].run(store, **given, bucket=86_400)
     if not (any(found.values()) or spent):
         return []
     of_days = Filters(project=filters.project, service=filters.service, since=first.isoformat())
@@ -130,8 +136,10 @@ class TotalsPages(StoredPages):
 
     def _agents(self, filters: Filters) -> dict[str, Any]:
         given = filters.narrowing
-        rows = QUERIES["decisive_by_agent"].run(self._store, **given)
-        costs = QUERIES["cost_by_agent"].run(self._store, **given)
+        rows, costs = side_by_side(
+            partial(QUERIES["decisive_by_agent"].run, self._store, **given),
+            partial(QUERIES["cost_by_agent"].run, self._store, **given),
+        )
         spent = {row["Key"]: cost_words(row["Cost"], row["UnpricedCalls"]) for row in costs}
         for row in rows:
             row["Errs"] = rate_words(row["Errors"], row["Acts"])
@@ -146,14 +154,16 @@ def cost_of_runs(store: Store, filters: Filters) -> dict[str, Any]:
         StorageError: the database does not answer.
     """
     given = filters.narrowing
-    total = QUERIES["cost_totals"].one(store, **given)
     bucket = _BUCKETS.get(filters.since, timedelta(days=1)).total_seconds()
-    stretches = QUERIES["cost_over_time"].run(store, **given, bucket=int(bucket))
-    parts = {part: QUERIES[f"cost_by_{part}"].run(store, **given, limit=_ROWS) for part in PARTS}
+    total, stretches, *parts = side_by_side(
+        partial(QUERIES["cost_totals"].one, store, **given),
+        partial(QUERIES["cost_over_time"].run, store, **given, bucket=int(bucket)),
+        *(partial(QUERIES[f"cost_by_{part}"].run, store, **given, limit=_ROWS) for part in PARTS),
+    )
     return {
         "total": total,
         "stretches": stretches,
         "most": max((row["Cost"] or 0.0 for row in stretches), default=0.0),
-        "parts": parts,
+        "parts": dict(zip(PARTS, parts, strict=True)),
         "filters": filters,
     }
