@@ -499,11 +499,13 @@ class TestJson:
             trajectory_from_dict(shape)
 
 
-@pytest.mark.parametrize(("answer", "became"), [("m2", {}), ("r1", {"r1": "m1"})])
-def test_an_answer_that_is_a_message_itself_becomes_no_other(
-    answer: str, became: dict[str, str]
+@pytest.mark.parametrize(
+    ("answer", "text", "became"), [("m2", "h", {}), ("r1", "h", {"r1": "m1"}), ("r1", "", {})]
+)
+def test_an_answer_becomes_a_message_with_its_text_that_is_no_answer_itself(
+    answer: str, text: str, became: dict[str, str]
 ) -> None:
-    """It may be said after another message with its text."""
+    """It may be said after another message with its text; spans without a hash of theirs tell of no text."""
     said = [("chat", answer), ("send_message", "m1"), ("send_message", "m2")]
     spans = [
         SpanRecord(
@@ -512,7 +514,7 @@ def test_an_answer_that_is_a_message_itself_becomes_no_other(
             {
                 semconv.OPERATION_NAME: operation,
                 semconv.MESSAGE_ID: identity,
-                semconv.MESSAGE_CONTENT_HASH: "h",
+                semconv.MESSAGE_CONTENT_HASH: text,
             },
         )
         for at, (operation, identity) in enumerate(said)

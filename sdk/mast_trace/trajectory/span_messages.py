@@ -200,8 +200,8 @@ def aliases_of(spans: Sequence[SpanRecord]) -> dict[str, str]:
     for span in spans:
         if span.operation == semconv.SEND_MESSAGE:
             said.add(text(span.attributes, semconv.MESSAGE_ID))
-            content = text(span.attributes, semconv.MESSAGE_CONTENT_HASH)
-            messages.setdefault(content, []).append(span)
+            if content := text(span.attributes, semconv.MESSAGE_CONTENT_HASH):
+                messages.setdefault(content, []).append(span)
     aliases: dict[str, str] = {}
     taken: set[str] = set()
     for span in spans:
