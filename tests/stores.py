@@ -34,6 +34,8 @@ _DEFINITIONS = """
       SELECT name, create_table_query, if(name = 'mast_schema_migrations', total_rows, 0) AS Applied
       FROM system.tables WHERE database = '{database}' ORDER BY name
     )"""
+_APPLIED = """
+    SELECT total_rows FROM system.tables WHERE database = '{database}' AND name = 'mast_schema_migrations'"""
 
 
 class Tables:
@@ -60,6 +62,13 @@ class Tables:
             self._store.command(f"TRUNCATE TABLE `{name}`")
 
     def _definitions(self) -> object:
+        """Return what differs once a table, or a version of the schema, is another one."""
+        if self._store.embedded_path:
+            # A definition is a file. To ask for their texts takes the engine 30 ms.
+            files = sorted(Path(self._store.embedded_path).glob("store/*/*/*.sql"))
+            stats = [(str(file), file.stat().st_mtime_ns) for file in files]
+            found = _APPLIED.format(database=self._store.database)
+            return stats, self._store.command(found, use_database=False)
         found = _DEFINITIONS.format(database=self._store.database)
         return self._store.command(found, use_database=False)
 
