@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from typing import Any, Final
 
 ID_SHOWN: Final = 8
-"""Characters of an id in lists: enough to name what it is of."""
+"""Characters of an id in lists: enough to name what it is of, where ids are drawn at random."""
 UNSAFE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )
 """Control characters, and those that reorder or hide text; not tab and newline."""
+
+
+def id_width(ids: Iterable[str]) -> int:
+    """Return how many characters tell ids apart, at least `ID_SHOWN`: other tools may count from one."""
+    all_ids = set(ids)
+    width = ID_SHOWN
+    while len({each[:width] for each in all_ids}) < len(all_ids):
+        width += 1
+    return width
 
 
 def safe(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -11,7 +11,7 @@ from rich.text import Text
 from mast_trace.taxonomy import mode_words
 from mast_trace_dashboards.certainty import BASES, NOBODY, no_place
 from mast_trace_dashboards.cli.output import plain
-from mast_trace_dashboards.printable import ID_SHOWN, clip
+from mast_trace_dashboards.printable import clip, id_width
 from mast_trace_dashboards.queries.sql import NO_END
 from mast_trace_dashboards.run_outcome import in_words, outcome_words
 
@@ -20,15 +20,16 @@ _CAUSE = 72
 _OUTCOME_STYLES = {"success": "green", "failure": "red"}
 
 
-def runs_table(rows: Iterable[Mapping[str, Any]]) -> Table:
+def runs_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """A list of runs, as the query `runs` returns them."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("RUN", "OUTCOME", "LOOK FIRST AT", "MODES", "NAME", "FRAMEWORK", "STARTED"):
         table.add_column(name, no_wrap=name != "MODES", overflow="ellipsis")
     table.add_column("TOOK", justify="right", no_wrap=True)
+    width = id_width(str(row["TraceId"]) for row in rows)
     for row in rows:
         table.add_row(
-            str(row["TraceId"])[:ID_SHOWN],
+            str(row["TraceId"])[:width],
             outcome(row),
             _place_and_cause(row),
             Text("\n".join(map(mode_words, row["Modes"]))),

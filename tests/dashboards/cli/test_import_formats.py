@@ -66,6 +66,20 @@ def test_it_is_said_what_a_file_was_taken_for(empty: CLI, tmp_path: Path) -> Non
     assert "Next: mast-trace show" in listed.splitlines()[-1]
 
 
+def test_ids_that_begin_alike_are_shown_until_they_differ(empty: CLI, tmp_path: Path) -> None:
+    """As other tools give them that count from one: each shown id, and the next command, names one run."""
+    at = str(1_700_000_000 * 10**9)
+    ids = [f"{number:032x}" for number in (1, 2, 0x20)]
+    span = {"spanId": "1" * 16, "name": "chat", "startTimeUnixNano": at, "endTimeUnixNano": at}
+    spans = [{**span, "traceId": trace_id} for trace_id in ids]
+    file = tmp_path / "counted.json"
+    file.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
+    _, out, _ = empty("import", str(file))
+    command = out.splitlines()[-1].partition("mast-trace show ")[2]
+    assert empty("show", command.split()[0])[0] == 0
+    assert sorted(line.split()[0] for line in empty("runs")[1].splitlines()[1:4]) == ids
+
+
 @pytest.mark.parametrize("inner", ["outer", "other"])
 def test_the_tokens_of_a_call_that_two_spans_recorded_are_told_once(
     empty: CLI, tmp_path: Path, inner: str

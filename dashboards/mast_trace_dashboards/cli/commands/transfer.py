@@ -20,7 +20,7 @@ from mast_trace_dashboards.cli.open_store import EMBEDDED, open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, draft_of, fail, plain, print_json
 from mast_trace_dashboards.cli.render import runs_table
-from mast_trace_dashboards.printable import ID_SHOWN
+from mast_trace_dashboards.printable import id_width
 from mast_trace_dashboards.run_names import newest_runs, parse_time, resolve_run
 from mast_trace_judge.study.datasets.injected import set_at
 from mast_trace_judge.transfer.exporting import (
@@ -396,10 +396,9 @@ def _show_runs(rows: list[dict[str, Any]], judged: int | None, where: str) -> No
     console().print(runs_table(rows[:_LISTED]))
     if len(rows) > _LISTED:
         console().print(plain(f"... and {len(rows) - _LISTED} more: mast-trace runs lists them."))
-    first = next((r for r in rows if r["Modes"] or r["Outcome"] == "failure"), rows[0])["TraceId"][
-        :ID_SHOWN
-    ]
-    console().print(plain(f"\nNext: mast-trace show {first}{where}"), soft_wrap=True)
+    first = next((row for row in rows if row["Modes"] or row["Outcome"] == "failure"), rows[0])
+    run = first["TraceId"][: id_width(row["TraceId"] for row in rows)]
+    console().print(plain(f"\nNext: mast-trace show {run}{where}"), soft_wrap=True)
 
 
 def _without_sets(
