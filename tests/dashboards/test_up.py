@@ -25,6 +25,7 @@ from mast_trace_dashboards.cli.open_store import locate
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.local.all_in_one import AllInOne, ReaderPassword
 from mast_trace_dashboards.local.announcement import UpConfig
+from mast_trace_dashboards.local.demo import demo_up
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
@@ -247,6 +248,23 @@ async def test_a_server_with_a_password_is_announced_without(tmp_path: Path) -> 
         announcement.announce(replace(announced, clickhouse=place))
         with pytest.raises(StorageError, match="MAST_TRACE_DATABASE_URL"):
             locate(None, tmp_path)
+
+
+def test_the_demo_takes_free_ports_of_this_machine_and_asks_no_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs beside the user's own mast-trace, whose settings do not count, and costs nothing."""
+    own = dict.fromkeys(("HTTP_PORT", "GRPC_PORT", "CLICKHOUSE_PORT", "WEB_PORT"), "7")
+    own |= {"HOST": "0.0.0.0", "WEB_HOST": "0.0.0.0", "JUDGE_MODEL": "m"}
+    for name, value in (own | {"JUDGE_BASE_URL": "http://127.0.0.1:1"}).items():
+        monkeypatch.setenv(f"MAST_TRACE_{name}", value)
+    up = demo_up(tmp_path)
+    collector, web = up._collector_config, up._web_config
+    ports = (collector.http_port, collector.grpc_port, up.config.clickhouse_port, web.web_port)
+    assert ports == (0, 0, 0, 0)
+    assert (collector.host, web.web_host) == ("127.0.0.1", "127.0.0.1")
+    assert collector.store_url == f"chdb://{tmp_path / 'clickhouse'}"
+    assert not up._judge_config.uses_model
 
 
 async def test_the_web_view_is_not_shown_to_the_network_without_a_token(tmp_path: Path) -> None:

@@ -47,6 +47,14 @@ UNCOUNTED = sorted(
     for part in ("study", "transfer", "store", "worker.py", "config.py")
     for path in ([JUDGES / part] if part.endswith(".py") else (JUDGES / part).rglob("*.py"))
 )
+SETTINGS = (
+    ("judge_reasoning_effort", "low"),
+    ("judge_max_output_tokens", 77),
+    ("judge_window_tokens", 7_777),
+    ("judge_candidates", 7),
+    ("judge_samples", 7),
+)
+"""A model's settings, each with another value than its default."""
 TEXTS = sorted(
     str(path.relative_to(JUDGES))
     for part in ("local", "llm")
@@ -259,6 +267,7 @@ def test_own_profiles_and_settings_count():
         judge_version(model),
         judge_version(warm),
         judge_version(model.model_copy(update={"judge_model": "n"})),
+        *(judge_version(model.model_copy(update={name: value})) for name, value in SETTINGS),
     ]
     assert len(set(given)) == len(given)
     assert judge_version(local.model_copy(update={"judge_temperature": 0.5})) == given[0]

@@ -187,6 +187,27 @@ class TestFlush:
                 assert late.names == [name]
             export.queue._sender._transport.close()  # the connection outlives the server
 
+    @pytest.mark.parametrize("outage", [False, True], ids=["only at its end", "before it too"])
+    def test_the_end_of_a_program_tells_the_loss_and_promises_nothing(
+        self,
+        exporting: Callable[..., Exporting],
+        closed_port: int,
+        caplog: pytest.LogCaptureFixture,
+        outage: bool,
+    ) -> None:
+        """Spans are said to wait only before the end; the remedy is told once, in the first line."""
+        export = exporting(f"http://127.0.0.1:{closed_port}", delay=60)
+        export.span("lost")
+        with caplog.at_level(logging.WARNING, "mast_trace"):
+            if outage:
+                assert not export.queue.flush(0.8)
+            export.queue.shutdown()
+        first, last = caplog.messages[0], caplog.messages[-1]
+        assert len(caplog.messages) == 1 + outage
+        assert ["mast-trace up" in each for each in caplog.messages] == [True, False][: 1 + outage]
+        assert ("they wait" in first, "1 span(s) lost" in last) == (outage, True)
+        assert export.delivered().undelivered == 1
+
 
 class TestBatches:
     """The content of one request."""

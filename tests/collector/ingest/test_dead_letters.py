@@ -151,12 +151,19 @@ def test_an_unknown_letter_is_an_error_and_nothing_else_happens(letters: DeadLet
     assert len(letters) == 1
 
 
-def test_a_letter_that_is_damaged_hides_no_other(letters: DeadLetters, tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", [".dead", ".retry"])
+def test_a_letter_that_is_damaged_hides_no_other_and_claims_no_spans(
+    letters: DeadLetters, tmp_path: Path, caplog: pytest.LogCaptureFixture, suffix: str
+) -> None:
     letters.add("a", b"x", 1, "why")
-    (tmp_path / "dead-letters" / "b.dead").write_bytes(b"oops")
-    reasons = {letter.id: letter.reason for letter in letters.letters()}
-    assert reasons.keys() == {"a", "b"}
-    assert (reasons["a"], "damaged" in reasons["b"]) == ("why", True)
+    (tmp_path / "dead-letters" / f"b{suffix}").write_bytes(b"oops")
+    found = {letter.id: letter for letter in letters.letters()}
+    assert found.keys() == {"a", "b"}
+    assert (found["a"].reason, "damaged" in found["b"].reason) == ("why", True)
+    asked = suffix == ".retry"
+    assert (found["b"].items, found["b"].size, found["b"].retrying) == (0, 4, asked)
+    assert list(letters.due()) == []
+    assert [each.__dict__["lost"] for each in caplog.records] == [0] * asked
 
 
 def test_no_folder_means_no_letters(letters: DeadLetters) -> None:
@@ -197,11 +204,15 @@ class TestDamage:
         (letter,) = letters.letters()
         assert "damaged" in letter.reason
 
-    def test_a_folder_instead_hides_no_other(self, letters: DeadLetters, tmp_path: Path) -> None:
+    def test_a_folder_instead_hides_no_other(
+        self, letters: DeadLetters, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
         add_due(letters)
         (tmp_path / "dead-letters" / "b.retry").mkdir()
-        assert len(letters.letters()) == 2
+        told = {letter.id: (letter.items, letter.size) for letter in letters.letters()}
+        assert told == {"a": (1, 1), "b": (0, 0)}
         assert [letter.id for letter, _ in letters.due()] == ["a"]
+        assert [each.__dict__["lost"] for each in caplog.records] == [0]
         assert letters.damaged_files == 1
 
     def test_an_earlier_version_has_no_digest(self, letters: DeadLetters, tmp_path: Path) -> None:

@@ -276,6 +276,17 @@ class TestOperations:
         assert "disk is nearly full" in answer.json()["reason"]
         assert (await get(collector, "/healthz")).text == "ok\n"
 
+    @pytest.mark.parametrize(("full", "path", "ready"), [(0, "traces", 503), (1, "logs", 200)])
+    async def test_ready_while_spans_are_taken(
+        self, collector: Collector, full: int, path: str, ready: int
+    ) -> None:
+        """A full spool of spans keeps senders away; one of log records does not."""
+        collector._pipelines[full].spool._quota._max_bytes = 0
+        record = '{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"a"}}]}]}]}'
+        body = record if full else json_format.MessageToJson(request_of("a"))
+        assert (await post(collector, body, f"/v1/{path}", **JSON)).status_code == 503
+        assert (await get(collector, "/readyz")).status_code == ready
+
 
 async def test_any_body_is_answered_by_success_or_a_mistake(collector: Collector) -> None:
 

@@ -300,6 +300,7 @@ def test_json_has_lines_unless_a_quote_would_be_torn(
             'href="j|href="/|<img',
         ),
         ("[a](https://x.y)", (), '<a href="https://x.y">', "[a]"),
+        ("| night |\n|---|\n| 118 |", (), "<td>118</td>", "---"),
         ("# A heading", (), "A heading", "<h1"),
         ("- \u202egnol", (), "&lt;U+202E&gt;", "\u202e"),
         ('{"a": 1}', (), None, ""),

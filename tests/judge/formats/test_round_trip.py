@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -143,6 +144,18 @@ def test_what_seldom_stands_in_a_run_stays_too() -> None:
     before, after = again(trajectory)
     before["texts"]["task"] = {"content": "count", "role": "user", "id": "task"}
     assert after == before
+
+
+@pytest.mark.parametrize("ends", [(3, 9), (9, 3)])
+def test_the_longest_of_several_top_spans_stands_for_the_run(ends: tuple[int, int]) -> None:
+    """Readers take it for the run: on a shorter one the name and the end would be lost."""
+    steps = tuple(
+        Step(number, StepKind.TOOL, "a", "4", f"{number + 1:016x}", start=1, end=end, tool=tool)
+        for number, (end, tool) in enumerate(zip(ends, ("add", "count"), strict=True))
+    )
+    run = Trajectory("a" * 32, steps, name="job", conversation_id="talk", start=1, end=9)
+    before, after = again(replace(run, outcome="failure", open_items=("pens",)))
+    assert {**after, "steps": before["steps"]} == before
 
 
 def test_a_run_without_an_id_is_refused() -> None:

@@ -1,6 +1,7 @@
 """The worker while the database is down."""
 
 import asyncio
+from contextlib import nullcontext
 
 import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError
@@ -15,6 +16,7 @@ from mast_trace_judge import worker as worker_module
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store import verdicts as verdict_store
+from mast_trace_judge.store.apart import apart
 from mast_trace_judge.study.rejudge import rejudge
 
 
@@ -190,6 +192,33 @@ async def test_a_run_that_comes_alone_and_fails_holds_none_up(store, worker, mon
     write(store, invoice_run(4))
     assert await one.drain_once() == 1
     assert statuses(store) == {f"{4:032x}": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("broken", "blamed", "tries"),
+    [
+        ("", "", 1),
+        ("1", "1", 6),
+        ("4", "4", 6),
+        ("45", "45", 6),
+        ("134", "134", 6),
+        ("12", None, 3),
+        ("123", None, 3),
+        ("12345", None, 3),
+    ],
+)
+def test_two_failures_before_any_success_are_the_databases(broken, blamed, tries):
+    """Nothing is then said about any of five things, and the others are not even tried."""
+    asked, refused = [], []
+
+    def written(things):
+        asked.append(things)
+        if set(things) & set(broken):
+            raise refusal(159)
+
+    with pytest.raises(StorageError) if blamed is None else nullcontext():
+        apart("12345", written, lambda thing, _: refused.append(thing))
+    assert ("".join(refused), len(asked)) == (blamed or "", tries)
 
 
 async def test_a_missing_table_blames_no_run(store, worker, monkeypatch):

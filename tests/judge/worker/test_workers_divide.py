@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import signal
 import subprocess
@@ -107,6 +108,18 @@ async def test_one_command_after_another_does_the_work_of_all(store, url):
             assert await one.drain_once() == 1
         rows = store.query("SELECT count() AS n FROM mast_pattern_runs FINAL")
         assert rows == [{"n": number}]
+
+
+@pytest.mark.parametrize("command", [False, True])
+async def test_a_worker_that_others_do_not_know_yet_takes_no_run(store, url, member, command):
+    """Another one would judge it as well; a command judges it at once."""
+    member([0.0]).keep()
+    write(store, invoice_run(1))
+    with Store.open(url) as shared:
+        one = Worker(shared, Judge(JudgeConfig()), WorkerConfig(run_quiet_seconds=0.001))
+        assert await one._cycle(all_at_once=command) == command
+        await asyncio.gather(*one._in_flight.values())
+    assert len(states(store)) == command
 
 
 def test_an_embedded_store_has_one_worker(store):
