@@ -12,6 +12,19 @@ from starlette.requests import Request
 
 from mast_trace.messages import Message, ToolCall
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
+from mast_trace_dashboards.document import (
+    CommandLine,
+    DataTable,
+    Folded,
+    Heading,
+    Part,
+    Quote,
+    Quotes,
+    Replaced,
+    Sentence,
+    Words,
+    markdown,
+)
 from mast_trace_dashboards.run_outcome import outcome_words
 from mast_trace_dashboards.step_input import SeenInput, SeenMessage, input_of
 from mast_trace_dashboards.web.finding.seen_view import seen_view
@@ -45,6 +58,26 @@ def test_a_tools_input_is_that_of_the_call_which_asks_for_it(
     shown = input_of(Trajectory("a" * 32, (step,), (asked,), texts), 0)
     assert bool(shown) is (found and (begun == 10 or bool(call_id)))
     assert shown is None or [each.content for each in shown.messages] == ["Go."]
+
+
+@pytest.mark.parametrize(
+    ("part", "lines"),
+    [
+        (Heading("The gate: worse"), ["### The gate: worse"]),
+        (Sentence("So it is."), ["So it is."]),
+        (Sentence("So it is.", "item"), ["* So it is."]),
+        (Quotes([Quote("one", 1), Quote("two")]), ["> one", "> two"]),
+        (
+            DataTable("t", ["a", "b"], [["1", [Words("2", "code")]]]),
+            ["| a | b |", "|---|---|", "| 1 | `2` |"],
+        ),
+        (Replaced("Its new text", "x", "y"), ["Its new text: y"]),
+        (CommandLine("It goes on", "mast-trace up"), ["It goes on: `mast-trace up`"]),
+        (Folded("More", [Heading("In it")]), ["More:", "### In it"]),
+    ],
+)
+def test_markdown_holds_every_part(part: Part, lines: list[str]) -> None:
+    assert [line for line in markdown([part], str).splitlines() if line] == lines
 
 
 def test_notes_tell_all_that_does_not_count() -> None:

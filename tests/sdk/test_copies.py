@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import pytest
+
 from mast_trace import semconv
 from mast_trace.trajectory import SpanRecord, Trajectory, read_trajectory
+from mast_trace.trajectory.copies import without_copies
 
 OURS = {semconv.FRAMEWORK: "crewai"}
 
@@ -62,6 +65,23 @@ def test_a_run_that_they_take_for_a_turn() -> None:
         ("turn", "root", ours("invoke_agent", **AGENT)),
     )
     assert [i.span_id for i in run.invocations] == ["turn"]
+
+
+@pytest.mark.parametrize(
+    ("around", "operation"),
+    [
+        *(("agent", each) for each in ("chat", "execute_tool", "invoke_agent", "send_message")),
+        *((each, "invoke_workflow") for each in ("chain", "llm", "tool")),
+    ],
+)
+def test_other_work_of_theirs_around_ours_is_kept(around: str, operation: str) -> None:
+    """Only a turn that holds a run of ours is taken for that run."""
+    theirs = {KIND: around.upper(), "graph.node.id": "user", "tool.name": "fetch"}
+    spans = [
+        SpanRecord("t", "theirs", "", "theirs", 1, 90, theirs),
+        SpanRecord("t", "mine", "theirs", "mine", 2, 80, ours(operation, **AGENT)),
+    ]
+    assert [each.span_id for each in without_copies(spans)] == ["theirs", "mine"]
 
 
 def test_another_agent_or_tool_inside_of_ours_is_no_copy() -> None:

@@ -101,6 +101,14 @@ class TestRefusals:
         assert "nothing restores them between replays" in err
         assert "Add --yes" in err
 
+    @pytest.mark.parametrize("correction", [("--fix", "2=Order 210."), ("--result", "1=210")])
+    def test_an_allowed_answer_is_not_tried_unasked(
+        self, refused, correction: tuple[str, str]
+    ) -> None:
+        status, _, err = refused("--allow-answer", *correction, yes=False)
+        assert status == 2
+        assert "Add --yes" in err
+
     @pytest.mark.parametrize(
         ("options", "status", "said"),
         [

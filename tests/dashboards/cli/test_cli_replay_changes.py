@@ -167,6 +167,8 @@ def test_live_calls_are_announced(replay) -> None:
         (["model:2=org/m=1"], ReplayArm("model", 2, Fix("stronger model", model="org/m=1"))),
         ([], None),
         (["start"], ReplayArm("start")),
+        (["resample:2"], ReplayArm("resample", 2)),
+        (['arguments:2={"a": "="}'], ReplayArm("arguments", 2, Fix("person", '{"a": "="}'))),
     ],
 )
 def test_changes_name_an_arm(given: list[str], arm: ReplayArm | None) -> None:

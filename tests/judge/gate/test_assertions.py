@@ -13,6 +13,7 @@ from judge.builders import RunBuilder
 
 import mast_trace
 from mast_trace.trajectory import to_dict
+from mast_trace_judge.gate.case_files import load_case, write_case
 from mast_trace_judge.gate.subjects import step_line
 from mast_trace_judge.testing import (
     assert_no_mode,
@@ -211,3 +212,16 @@ def test_a_failing_test_shows_the_message_and_not_the_judge(pytester: pytest.Pyt
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*shows a failure mode:*", "*1.3 Step repetition (exact)*"])
     assert "check_modes" not in result.stdout.str()
+
+
+@pytest.mark.parametrize("text", ["caf\u00e9", "\U0001f642", "one\u2028two\x85three", "\ud800"])
+def test_a_case_holds_any_text(tmp_path: Path, text: str) -> None:
+    """Separators of lines and halves of signs among them."""
+    path = tmp_path / "one.json.gz"
+    shape = {"trajectory": to_dict(RunBuilder(text).says("analyst", text).build())}
+    write_case(path, [shape], added="", note=text)
+    case = load_case(path)
+    assert (case.note, case.task, case.trajectory.steps[0].text) == (text, text, text)
+    first = path.read_bytes()
+    write_case(path, [shape], added="", note=text, replace=True)
+    assert path.read_bytes() == first

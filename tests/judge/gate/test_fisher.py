@@ -83,12 +83,18 @@ def test_a_corrected_probability_never_falls_below_a_smaller_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "level", "ratio"), [(0.2, 0.4, 0.05, 1.0), (0.05, 0.3, 0.01, 2.0)]
+    ("old", "new", "level", "ratio", "runs"),
+    [
+        (0.2, 0.4, 0.05, 1.0, 74),
+        (0.05, 0.3, 0.01, 2.0, 37),
+        (0.1, 0.5, 0.05, 0.5, 31),
+    ],
 )
-def test_the_needed_runs_have_the_power(old: float, new: float, level: float, ratio: float) -> None:
-    """Summed over all results of both sides."""
-    runs = runs_needed(old, new, level, ratio=ratio)
-    assert runs is not None
+def test_the_needed_runs_have_the_power(
+    old: float, new: float, level: float, ratio: float, runs: int
+) -> None:
+    """Summed over all results of both sides; the numbers follow the formula of Fleiss, Tytun and Ury (1980)."""
+    assert runs_needed(old, new, level, ratio=ratio) == runs
     baseline = round(runs * ratio)
 
     def chance(hits: int, of: int, share: float) -> float:

@@ -5,21 +5,23 @@ from __future__ import annotations
 import dataclasses
 import tracemalloc
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import scripted_teams as teams
 from scripted_teams import played
 
+from mast_trace import semconv
+from mast_trace.trajectory import SpanRecord
 from mast_trace_judge.intervals import newcombe
 from mast_trace_judge.multi_agent.profile import TeamProfile, measured, presence
+from mast_trace_judge.multi_agent.team_run import TeamRun, team_run
 from mast_trace_lab.teams.profile import gap, side
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mast_trace_judge.multi_agent.measure import Measure
-    from mast_trace_judge.multi_agent.team_run import TeamRun
     from mast_trace_lab.teams.profile import VariantRuns
 
 
@@ -194,6 +196,19 @@ def test_a_gap_is_of_both_sides(
 def test_a_side_counts_known_outcomes_and_counted_tokens() -> None:
     found = side("t", ended(2, 1, tokens=4, unknown=2) + ended(0, 1))
     assert (found.runs, found.successes, found.missing, found.tokens) == (4, 2, 2, 8.0)
+
+
+@pytest.mark.parametrize(
+    ("told", "counted"), [(7, 7), ("7", 7), (0, 0), (None, 0), (-7, 0), ("many", 0), ([7], 0)]
+)
+def test_tokens_that_nobody_told_are_none(told: Any, counted: int) -> None:
+    """Each call counts alone; a run of such calls alone has no tokens that a gap could compare."""
+    tokens = dict.fromkeys((semconv.INPUT_TOKENS, semconv.OUTPUT_TOKENS), told)
+    run = team_run(
+        SpanRecord("t", str(at), "", "call", at, at + 1, {semconv.OPERATION_NAME: "chat", **tokens})
+        for at in range(1, 4)
+    )
+    assert (run.read, run.written, run.spoken) == (3 * counted, 3 * counted, 2 * counted)
 
 
 @pytest.mark.parametrize(("acted", "idle", "told"), [(5, 5, True), (4, 9, False), (9, 4, False)])

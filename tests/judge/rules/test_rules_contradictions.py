@@ -6,6 +6,7 @@ import pytest
 from judge.builders import RunBuilder
 
 from mast_trace_judge.local.rules import contradicts_good_end, findings_by_rule
+from mast_trace_judge.local.stated import is_near
 
 
 def named(run):
@@ -102,6 +103,15 @@ def ferry(
     if first is not None:
         run.calls("clerk", tool, {key: "AZ1"}, "", error=first)
     return run.calls("clerk", tool, {key: taken}, "ok").says("clerk", end, to="user")
+
+
+def wished(said):
+    """A run in which a person speaks in its midst, before the ferries are listed once more."""
+    run = RunBuilder("Book a ferry.").says("clerk", "Any wishes?", to="user").asks(said)
+    run.calls("clerk", "list_ferries", {}, FERRIES).says("clerk", "AZ1 is at eight.", to="guide")
+    return run.calls("clerk", "book", {"ferry": "AZ9"}, "ok").says(
+        "clerk", "Booked for 19:00.", to="user"
+    )
 
 
 def told(said, **arguments):
@@ -276,9 +286,43 @@ HEALTHY = [
     ward("hire", task="Porters in training may not take nights.", shift="night"),
     ward("order", task="Order fish, other than Mareblu's.", of="Costa"),
     ward("compare", task="Find offers other than Mareblu's.", of="Mareblu"),
+    *(
+        surveyed("Fine.", more=f"{more}, 212 nails")
+        .calls("clerk", "find_frame", look, "none")
+        .says("clerk", "It has 212 nails.")
+        for more, look in [
+            ("height 1485 mm", {"height_mm": 1458}),
+            ("lot KD4M7", {"lot": "DK4M7"}),
+        ]
+    ),
+    wished("The late one. AZ9, please."),
+    kiln(error=DOWN, said="Kilns 4,17 are being looked at.", task="How hot are kilns 4 and 17?"),
 ]
 
 
 @pytest.mark.parametrize("run", HEALTHY)
 def test_healthy_runs_that_look_alike(run):
     assert named(run) == {}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "near"),
+    [
+        *(((2031, 4, 9), (year, 4, 14), True) for year in (2031, 0)),
+        *(((2031, 4, 9), (year, 4, 13), False) for year in (2031, 0)),
+        *(((2031, 4, 9), (year, 7, 18), True) for year in (2031, 0)),
+        *(((2031, 4, 9), (year, 7, 19), False) for year in (2031, 0)),
+        ((0, 4, 9), (0, 4, 14), True),
+        ((2031, 4, 9), (2031, 4, 16), False),
+        ((2031, 4, 9), (2031, 5, 9), False),
+        ((2031, 4, 9), (2032, 4, 14), False),
+        ((2032, 2, 26), (0, 3, 2), True),
+        ((2031, 2, 26), (0, 3, 2), False),
+        ((2031, 2, 29), (0, 3, 8), False),
+    ],
+)
+def test_a_date_may_be_another_one_misread(
+    one: tuple[int, int, int], other: tuple[int, int, int], near: bool
+) -> None:
+    """From five to a hundred days, but for weeks and months; a date without a year has that of the other one."""
+    assert (is_near(one, other), is_near(other, one)) == (near, near)

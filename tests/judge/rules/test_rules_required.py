@@ -357,6 +357,12 @@ HEALTHY = {
     "another amount": day("Something for 77 EUR on 24 March 2031.", returned=VASE),
     "boats, denied": day("It holds since 9 April 2031 and covers no small boats.", returned=ACT),
     "approved, then": crate(("curator", "I approve this."), task=THEN),
+    "the rest after a share": ferry("Correction: it is 58.20 EUR.", "FX204 less 3.3", 61.5).says(
+        "clerk", "Bought."
+    ),
+    "the sum of both": ferry("Correction: it is 64.80 EUR.", "FX204 and 3.3", 61.5).says(
+        "clerk", "Bought."
+    ),
 }
 
 

@@ -63,7 +63,10 @@ def test_a_deterministic_fix_that_fails_is_given_up_after_two_pairs() -> None:
     found = experiment.conclusion()
     assert found.status == "systematic"
     assert [each.pairs for each in found.contrasts] == [2]
-    assert "fails from the start: 0 of " in found.text
+    start = found.curve[0]
+    assert (start.step, start.successes) == (-1, 0)
+    assert f"fails from the start: 0 of {start.runs} replays" in found.text
+    assert found.refuted == ()
 
 
 def test_a_program_that_fails_from_the_start_has_no_point_of_no_return() -> None:
@@ -73,6 +76,8 @@ def test_a_program_that_fails_from_the_start_has_no_point_of_no_return() -> None
     found = experiment.conclusion()
     assert (found.status, found.origin, found.point_of_no_return) == ("systematic", 13, None)
     assert "correcting step 13 (agent 6) helps" in found.text
+    assert f"fails from the start: 0 of {found.curve[0].runs} replays" in found.text
+    assert found.refuted == ()
     drawn_again = [each for each in told if each.arm.operator == "resample"]
     assert drawn_again == []  # it would succeed as seldom as what keeps everything before
 

@@ -9,6 +9,7 @@ import pytest
 
 from mast_trace_lab.confirm.statistics.cells import (
     FLOORS,
+    HIGHEST,
     LEVELS,
     LOWEST,
     REPAIRED,
@@ -112,6 +113,24 @@ def test_the_posterior_is_that_of_all_hypotheses(
         rate = sum(each[3] * each[4][position + 1] for each in found)
         # After a repairable error the floor of V is left out, which only low levels feel.
         assert location.rate(position) == pytest.approx(rate, abs=1e-3)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_success_stays_rises_by_one_factor_or_falls_by_one_step(level: float) -> None:
+    """It begins with the level; a rise ends with 1 and a fall with 0, but for what chance allows."""
+    flat, rising, falling = (
+        [rate(each) for each in range(-1, LENGTH)]
+        for rate in (
+            lambda each: rate_before(level, False, each, LENGTH),
+            lambda each: rate_before(level, True, each, LENGTH),
+            lambda each: rate_diffuse(level, each, LENGTH),
+        )
+    )
+    assert flat == [level] * (LENGTH + 1)
+    factor = level ** (-1 / LENGTH)
+    steps = range(LENGTH + 1)
+    assert rising == pytest.approx([min(HIGHEST, level * factor**each) for each in steps])
+    assert falling == pytest.approx([max(LOWEST, level * (1 - each / LENGTH)) for each in steps])
 
 
 def test_information_is_what_a_replay_removes_on_average_from_the_doubt_about_the_origin() -> None:
