@@ -37,8 +37,8 @@ _TIME = re.compile(
 MASKS: Final[list[tuple[re.Pattern[str], str]]] = []
 """Patterns of a program's own that are masked in requests, with the names in their place; see `normalize`."""
 _LOOSE = re.compile(
-    # An id first: it may begin with digits.
-    r"\b(?=[a-z]*\d)[0-9a-f]{4,}\b|\d+"
+    # An id first: it may begin with digits. No word is eight letters from a to f, but one id in some thousands is.
+    r"\b(?:(?=[a-z]*\d)[0-9a-f]{4,}|[a-f]{8,})\b|\d+"
     r"|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b|\b[ap]m\b",
     re.IGNORECASE,
 )
