@@ -1,18 +1,16 @@
 """Measures what each part of the span table costs an insert, a merge and the disk: each is taken away by itself.
 
-    python benchmarks/ingest/table.py [--rounds 9] [--spans 10240]
+    python benchmarks/ingest/table.py
 
 One engine holds a copy of the table for each change, and they take turns: each round inserts the same spans, already
-in the order of the table, into all of them. CPU is that of the process, with merges stopped; then each copy is merged
-into one part.
+in the order of the table, into all of them. CPU is that of the process; then each copy is merged into one part.
 """
 
 from __future__ import annotations
 
-import argparse
-import resource
 import statistics
 import tempfile
+import time
 from typing import TYPE_CHECKING
 
 from load import agent_shape
@@ -20,30 +18,29 @@ from load import agent_shape
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.span_columns import SPAN_COLUMNS
 from mast_trace_collector.storage.span_writer import SpanWriter
+from mast_trace_collector.storage.store import deduplication
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+ROUNDS = 9  # A tenth part would set off a merge.
+REQUESTS = 20
 MEMORY = 6 * 1024**3
 COLUMNS = ", ".join(SPAN_COLUMNS)
-TABLES = ("otel_traces", "mast_run_states", "otel_traces_trace_id_ts")
 VIEWS = {
     "with both views": "",
     "without the companion": "otel_traces_trace_id_ts_mv",
     "without both": "mast_run_states_mv",
 }
 """The views that rows go through, by the one that is dropped for it."""
-WHOLE = "the whole table"
-KEY = "ORDER BY (TraceId, Timestamp, SpanId)"
-MAP = "Map(LowCardinality(String), String)"
 CHANGES = {
     "attributes in ZSTD(1), not ZSTD(2)": ("ZSTD(2)", "ZSTD(1)"),
     "attributes in LZ4": ("ZSTD(2)", "LZ4"),
     "all others in LZ4": ("ZSTD(1)", "LZ4"),
-    "names of attributes as texts": (MAP, "Map(String, String)"),
+    "names of attributes as texts": ("Map(LowCardinality(String)", "Map(String"),
     "granules of 8192": ("index_granularity = 1024", "index_granularity = 8192"),
-    "sorted by time": (KEY, "ORDER BY (Timestamp, TraceId, SpanId)"),
-    "not sorted": (KEY, "ORDER BY tuple()"),
+    "sorted by time": ("(TraceId, Timestamp, SpanId)", "(Timestamp, TraceId, SpanId)"),
+    "not sorted": ("(TraceId, Timestamp, SpanId)", "tuple()"),
     "a file for each column": ("wide_part = 67108864", "wide_part = 0"),
     "no fsync": ("fsync_after_insert = 1", "fsync_after_insert = 0"),
     "no memory of blocks": ("deduplication_window = 1000", "deduplication_window = 0"),
@@ -53,10 +50,9 @@ CHANGES = {
 
 def spent(work: Callable[[], object]) -> float:
     """Return the seconds of the processor that some work takes in this process."""
-    before = resource.getrusage(resource.RUSAGE_SELF)
+    before = time.process_time()
     work()
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.process_time() - before
 
 
 def copies_of(store: Store) -> dict[str, str]:
@@ -74,47 +70,39 @@ def copies_of(store: Store) -> dict[str, str]:
     }
     altered = {"no computed column": ", ".join(empty.values()), **empty}
     tables = {}
-    for number, name in enumerate((WHOLE, *altered, *CHANGES)):
+    for number, name in enumerate(("the whole table", *altered, *CHANGES)):
         old, new = CHANGES.get(name, ("", ""))
         assert old in made, f"the table has no {old}"
         tables[name] = f"copy_{number}"
-        statement = made.replace(old, new) if old else made
-        store.command(statement.replace(".otel_traces", f".copy_{number}", 1))
+        changed = made.replace(old, new) if old else made
+        store.command(changed.replace(".otel_traces", f".copy_{number}", 1))
         if name in altered:
             store.command(f"ALTER TABLE copy_{number} {altered[name]}")
-        store.command(f"SYSTEM STOP MERGES copy_{number}")
     return tables
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spans", type=int, default=10_240)
-    parser.add_argument("--rounds", type=int, default=9)
-    options = parser.parse_args()
-    shape, rounds = agent_shape(), range(options.rounds)
-    each = options.spans // shape.spans
-    us = 1e6 / (each * shape.spans)
+    shape, rounds = agent_shape(), range(ROUNDS)
+    us = 1e6 / (REQUESTS * shape.spans)
     folder = tempfile.TemporaryDirectory()
     with folder, Store.open(f"chdb://{folder.name}", memory_limit=MEMORY) as store:
         migrate(store)
-        for table in TABLES:
-            store.command(f"SYSTEM STOP MERGES {table}")
+        store.command("SYSTEM STOP MERGES otel_traces")
         given = f"SELECT toUInt32({{}}) AS Round, {COLUMNS} FROM otel_traces"
         store.command(f"CREATE TABLE given ENGINE = Memory AS {given.format(0)}")
         writer, whole = SpanWriter(store), []
         for number in rounds:
-            bodies = [shape.body(number * each + place) for place in range(each)]
+            bodies = [shape.body(number * REQUESTS + place) for place in range(REQUESTS)]
             whole.append(spent(lambda: writer.write(bodies, token=str(number))))  # noqa: B023
             store.command(f"INSERT INTO given {given.format(number)}")
             store.command("TRUNCATE TABLE otel_traces")
 
         def insert(table: str, number: int, stage: str = "") -> float:
-            token = f"{table} {number} {stage}"
-            settings = {"insert_deduplication_token": token, "insert_deduplicate": 1}
             rows = f"SELECT {COLUMNS} FROM given WHERE Round = {number}"
             sql = f"INSERT INTO {table} ({COLUMNS}) {rows}"
-            return spent(lambda: store.command(sql, settings=settings))
+            once = deduplication(f"{table} {number} {stage}")
+            return spent(lambda: store.command(sql, settings=once))
 
         tables = copies_of(store)
         found: dict[str, list[float]] = {name: [] for name in tables}
@@ -129,7 +117,6 @@ def main() -> None:
             print(f"rows, {stage}: {statistics.median(times) * us:.1f}")
         print("| | insert, us | merge, us | bytes |")
         for name, table in tables.items():
-            store.command(f"SYSTEM START MERGES {table}")
             merge = spent(lambda: store.command(f"OPTIMIZE TABLE {table} FINAL"))  # noqa: B023
             (row,) = store.query(
                 "SELECT sum(bytes_on_disk) / sum(rows) AS bytes, sum(rows) AS spans FROM system.parts "
