@@ -217,6 +217,8 @@ class Worker:
         """Take finished runs and those to be read, or with ``look`` false these alone; return whether there was one."""
         self._beat()
         taken = False
+        if look:
+            self._look_next = time.monotonic() + self._config.worker_poll_seconds
         await self._keep()
         if not (self._workers.takes or all_at_once):
             return False
@@ -282,7 +284,6 @@ class Worker:
         # Those of a worker that was killed are among them.
         self._some_unread |= at_all
         started = time.monotonic()
-        self._look_next = started + self._config.worker_poll_seconds
         runs = await asyncio.to_thread(
             finished_runs,
             self._store,

@@ -129,6 +129,28 @@ async def test_a_reading_that_ends_makes_room_and_no_look_at_all_runs(
         await eventually(lambda: one.status.judged == 10)
 
 
+async def test_a_worker_that_takes_no_runs_yet_rests_between_its_looks(store, worker, monkeypatch):
+    """Until others know it, it has nothing to do; a wake is one look."""
+    one, cycles = worker(worker_poll_seconds=3600.0), []
+    cycle = one._cycle
+
+    async def counted(**how):
+        cycles.append(how)
+        return await cycle(**how)
+
+    monkeypatch.setattr(type(one._workers), "takes", property(lambda _: False))
+    monkeypatch.setattr(one, "_cycle", counted)
+    task = asyncio.create_task(one.run())
+    for number in (1, 2):
+        await eventually(lambda: len(cycles) >= number)  # noqa: B023
+        for _ in range(50):
+            await asyncio.sleep(0.01)
+        assert len(cycles) == number
+        one.wake()
+    await one.stop()
+    await task
+
+
 async def test_a_worker_that_ends_leaves_the_reading_to_the_next(store, at_work, worker, gate):
     write(store, *(invoice_run(number) for number in range(1, 4)))
     told = []
