@@ -384,3 +384,19 @@ def test_questions_of_a_page_are_asked_at_the_same_time() -> None:
     assert side_by_side(*(partial(question, number) for number in range(4))) == [0, 1, 2, 3]
     with pytest.raises(ZeroDivisionError):
         side_by_side(lambda: 1, lambda: 1 // 0)
+
+
+def test_a_question_that_lacks_memory_beside_another_is_asked_again_alone() -> None:
+    asked: list[int] = []
+
+    def question(number: int, least: int) -> int:
+        asked.append(number)
+        if number and len(asked) < least:
+            raise MemoryError
+        return number
+
+    assert side_by_side(*(partial(question, number, 4) for number in range(3))) == [0, 1, 2]
+    assert sorted(asked) == [0, 1, 1, 2, 2]
+    asked.clear()
+    with pytest.raises(MemoryError):
+        side_by_side(*(partial(question, number, 9) for number in range(3)))

@@ -8,12 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from mast_trace_collector.storage.transient import is_too_large
+
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 _PLACEHOLDER = re.compile(r"\{(\w+):[^{}]+\}")
 _AT_ONCE = 2
-"""Questions of a page that the database plans at the same time; each has the memory of one."""
+"""Questions of a page that the database answers at the same time."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +100,15 @@ class Query:
 def side_by_side(*questions: Callable[[], Any]) -> list[Any]:
     """Ask what a page shows at the same time, and return the answers in the order of the questions.
 
-    The database plans a query on one core, which is most of the time of all but the largest stores.
+    The database plans a query on one core, which is most of the time of all but the largest stores. A question for
+    which the memory is too small beside another one is asked again alone.
 
     Raises:
         StorageError: the database does not answer.
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(lambda question: question(), questions))
+        asked = [pool.submit(question) for question in questions]
+    return [
+        question() if is_too_large(answer.exception() or Exception()) else answer.result()
+        for question, answer in zip(questions, asked, strict=True)
+    ]
