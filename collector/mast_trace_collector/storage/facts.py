@@ -67,9 +67,9 @@ def asked(runs: str) -> str:
     """
     return f"""(SELECT (groupArray(RunKey), groupArrayIf(RunKey, Known), groupArrayIf((toString(Project), TraceId), NOT Known))
   FROM (
-    SELECT r.RunKey AS RunKey, Project, TraceId, f.Seen >= r.LastSeen OR f.RunKey != 0 AND r.{_LEFT_OUT} AS Known
-    FROM ({runs}) AS r
-    LEFT JOIN (SELECT RunKey, max(Seen) AS Seen FROM mast_run_facts GROUP BY RunKey) AS f ON f.RunKey = r.RunKey
+    SELECT RunKey, Project, TraceId, (RunKey, LastSeen) GLOBAL IN (SELECT RunKey, Seen FROM mast_run_facts)
+      OR RunKey GLOBAL IN (SELECT RunKey FROM mast_run_facts WHERE {_LEFT_OUT}) AS Known
+    FROM ({runs})
   )) AS asked"""  # noqa: S608
 
 

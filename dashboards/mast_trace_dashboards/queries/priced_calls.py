@@ -11,16 +11,16 @@ from typing import Final
 from mast_trace.semconv import CALL_KIND
 from mast_trace_collector.storage.facts import FACTS, asked
 from mast_trace_dashboards.queries.query import Param
-from mast_trace_dashboards.queries.sql import LATEST, OF_PROGRAMS, OWNED
+from mast_trace_dashboards.queries.sql import LATEST, counted_runs
 
 ONLY: Final = {"only": Param("Array(String)", [], "ids of runs; none means all")}
-# A replay's only where it is named. Candidates are found first, so that no other runs are merged.
-ASKED: Final = asked(f"""SELECT * FROM mast_runs
-  WHERE RunKey IN (SELECT RunKey FROM mast_run_states
-      WHERE Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
-        AND (empty({{only:Array(String)}}) OR has({{only:Array(String)}}, TraceId)))
-    AND Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
-    AND ({OF_PROGRAMS} OR Kind = '{CALL_KIND}' OR notEmpty({{only:Array(String)}})) AND {OWNED}""")
+# A replay's only where it is named.
+ASKED: Final = asked(
+    counted_runs(
+        f"(max(Kind) IN ('', '{CALL_KIND}') OR notEmpty({{only:Array(String)}}))",
+        "(empty({only:Array(String)}) OR has({only:Array(String)}, TraceId))",
+    )
+)
 """The definition of the runs whose calls are priced, calls outside of runs as well, for the WITH of a query on `CALLS`."""
 _DECIDED: Final = f"""SELECT halfMD5(Project, TraceId) AS RunKey, min(Timestamp) AS DecidedAt FROM otel_traces
   WHERE Timestamp >= {{since:DateTime64(3)}} AND (Project, TraceId, SpanId) GLOBAL IN (

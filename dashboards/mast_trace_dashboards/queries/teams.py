@@ -6,7 +6,7 @@ from typing import Final
 
 from mast_trace_collector.storage.facts import FACTS, asked
 from mast_trace_dashboards.queries.query import Column, Param, Query
-from mast_trace_dashboards.queries.sql import OWNED, OWNERS, RANGE, RUNS, STARTED
+from mast_trace_dashboards.queries.sql import OWNED, OWNERS, RANGE, STARTED, counted_runs
 
 # A small service reads no other service's spans. A run's service is that of one of its states.
 ASKED: Final = """(empty({services:Array(String)}) AND empty({projects:Array(String)}) OR TraceId GLOBAL IN (
@@ -83,7 +83,7 @@ ORDER BY Start DESC, TraceId""",
     },
 )
 
-_MEASURED: Final = f"SELECT * FROM ({RUNS}) WHERE RootSeen = 1 AND {KEPT}"
+_MEASURED: Final = counted_runs("max(Kind) = '' AND max(Root) > 0", KEPT)
 
 TEAMS_BY_VERSION: Final = Query(
     name="teams_by_version",
@@ -103,7 +103,7 @@ SELECT Service, Version, count() AS Runs, max(Begun) AS Newest,
     if(Runs < {_LEAST} OR sum(Chosen) = 0, NULL, sum(ByAgents) / sum(Chosen)) AS ChosenByAgents,
     if(Runs < {_LEAST} OR sum(Messages) = 0, NULL, sum(Acts) / sum(Messages)) AS Acts
 FROM (
-  SELECT toString(r.ServiceName) AS Service, toString(f.Version) AS Version, r.Start AS Begun,
+  SELECT toString(r.ServiceName) AS Service, toString(f.Version) AS Version, r.Begun AS Begun,
     f.Team.1 AS Agents, f.Team.2 AS Messages, f.Team.3 AS Acts, f.Team.4 AS Chosen, f.Team.5 AS ByAgents,
     f.Team.6 AS Read, f.Team.7 AS Written, f.Team.8 AS Spoken, f.Team.9 AS Together, f.Team.10 AS Active
   FROM ({_MEASURED}) AS r

@@ -157,7 +157,7 @@ class PlacedFinding:
 def hits_of(
     verdict: Mapping[str, Any], spans: Mapping[str, Mapping[str, Any]], miner: TextMiner
 ) -> list[PlacedFinding]:
-    """Return the places of a verdict's shown findings, each once.
+    """Return the places of a verdict's shown findings, each once, by their steps.
 
     Args:
         verdict: a row of ``mast_verdicts``.
@@ -169,7 +169,7 @@ def hits_of(
         hit = _hit(verdict["Project"], code, agent, step, span_id, quote, spans, miner)
         place = (hit.code, hit.agent, hit.peer, hit.tool, str(hit.template))
         found.setdefault(place, hit)
-    return list(found.values())
+    return sorted(found.values(), key=lambda hit: hit.step)
 
 
 def _findings(verdict: Mapping[str, Any]) -> Iterator[tuple[str, str, int, str, str]]:
