@@ -115,29 +115,11 @@ COUNTED_RUNS: Final = counted_runs()
 
 
 def newest(which: str, *columns: str) -> str:
-    """Return columns of the newest verdict of each run, for a condition that many verdicts meet.
-
-    Nearly all runs have one verdict. Sorting brings duplicate keys together in a third of the time
-    of grouping; only the verdicts of these keys are compared, and where there are none, ClickHouse
-    skips that part before it reads.
-    """
-    wanted, which = ", ".join(columns), f"{which} AND {OF_PROGRAMS}"
-    return f"""WITH (
-    SELECT arrayDistinct(arrayFilter((key, last) -> key = last,
-      keys, arraySlice(arrayPushFront(keys, 0), 1, length(keys))))
-    FROM (SELECT arraySort(groupArray(RunKey)) AS keys FROM mast_findings WHERE {which})
-  ) AS twice
-  SELECT * FROM (
-    SELECT {wanted} FROM mast_findings
-    WHERE {which} AND (empty(twice) OR RunKey NOT IN (SELECT arrayJoin(twice)))
-    UNION ALL
-    SELECT * FROM (
-      SELECT {wanted} FROM mast_findings
-      WHERE {which} AND notEmpty(twice) AND RunKey IN (SELECT arrayJoin(twice))
-      ORDER BY {LATEST}
-      LIMIT 1 BY RunKey
-    )
-  )"""
+    """Return columns of the newest verdict of each run, among the verdicts that meet a condition."""
+    return f"""SELECT {", ".join(columns)} FROM mast_findings
+  WHERE {which} AND {OF_PROGRAMS}
+  ORDER BY {LATEST}
+  LIMIT 1 BY RunKey"""
 
 
 STARTED: Final = f"RunStart >= {_SINCE} AND RunStart < {_UNTIL}"
