@@ -85,6 +85,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
             opened.insert("otel_traces", rows)
         tiny = [{**row, "ServiceName": "tiny"} for row in run_of(draw, RUNS + 1)]
         opened.insert("otel_traces", tiny)
+        running = run_of(draw, RUNS + 2)[1:]
+        opened.insert("otel_traces", running)
         yield opened
 
 

@@ -17,7 +17,7 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.patterns import indexing
-from mast_trace_judge.patterns.indexing import PatternIndexer
+from mast_trace_judge.patterns.indexing import PatternIndexer, TextMiner, hits_of
 from mast_trace_judge.patterns.naming import pattern_steps
 from mast_trace_judge.side_jobs import IndexPace
 from mast_trace_judge.store.verdicts import load_latest, save
@@ -340,3 +340,16 @@ def test_a_count_of_an_action_separates_runs_that_all_have_the_action(store: Sto
     assert (rows[0]["Agent"], rows[0]["Action"]) == ("writer", "tool search, 4 times or more")
     assert (rows[0]["FailedRuns"], rows[0]["PassedRuns"]) == (14, 0)
     assert all(row["Corrected"] < 0.05 for row in rows)
+
+
+def test_the_places_of_a_run_stand_in_the_order_of_their_steps() -> None:
+    """Whatever the order of the verdict: of places alike, queries count the first."""
+    lists = {
+        "Modes.Code": ["2.6", "1.1", "3.2"],
+        "Modes.Probability": [0.9, 0.8, 0.7],
+        "Modes.Steps": [[7, 9], [2], [4]],
+        "Modes.SpanIds": [[], [], []],
+        "Modes.Quotes": [[], [], []],
+    }
+    verdict = {"Project": "", "DecisiveStep": None, "DecisiveAgent": "", **lists}
+    assert [hit.step for hit in hits_of(verdict, {}, TextMiner())] == [2, 4, 7]
