@@ -26,7 +26,7 @@ OLDEST_CLICKHOUSE = (25, 8)
 _UNKNOWN_TABLE = 60
 _UNKNOWN_DATABASE = 81
 _RECORD = "INSERT INTO {database}.mast_schema_migrations (Version, Name, Options) VALUES {rows}"
-BASELINE = 41
+BASELINE = 42
 """The version of the tables that an empty database gets at once."""
 _CARRIED_OVER = 28
 """The oldest version that databases are carried over from."""
