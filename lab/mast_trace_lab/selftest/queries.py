@@ -26,61 +26,41 @@ _MEASURES: Final = {
 }  # fmt: skip
 
 
-def _counts(name: str, measure: str, stage: str) -> str:
-    """Return the columns of one measure in the inner query: rows, hits, runs, and the ends of the interval."""
-    here = f"Measure = '{measure}' AND Stage = '{stage}'"
-    return f"""
-        sumIf(Hits, {here}) AS hits_{name},
-        sumIf(Runs, {here}) AS runs_{name},
-        minIf(Low, {here}) AS low_{name},
-        maxIf(High, {here}) AS high_{name}"""
+# No percentage of fewer runs than `FEW`, as in the terminal and in the web view.
+_TOLD: Final = f"""concat(toString(Hits), ' of ', toString(Runs),
+      if(Runs < {FEW}, ' (too few: ', concat(', ', toString(round(100 * Hits / Runs)), ' % (')),
+      toString(round(100 * assumeNotNull(Low))), ' to ', toString(round(100 * assumeNotNull(High))), ' %)')"""
+_ABSENT: Final = {
+    "accused": f"Mode != '{ALL}', '', ",
+    "survived": f"Mode != '{ALL}', '', ",
+    "found": f"Mode = '{ENVIRONMENT}', '-', ",
+}
 
 
 def _shares(name: str) -> str:
-    """Return the columns of one measure: runs, share, interval, and all of them as a text.
-
-    A text has no percentage of fewer runs than `FEW`, as in the terminal and in the web view.
-    """
-    measure = _MEASURES[name][0]
-    absent = {
-        "accused": f"Mode != '{ALL}', ''",
-        "survived": f"Mode != '{ALL}', ''",
-        "found": f"Mode = '{ENVIRONMENT}', '-'",
-    }.get(measure, "")
-    around = (
-        f"toString(round(100 * assumeNotNull(low_{name}))), ' to ', "
-        f"toString(round(100 * assumeNotNull(high_{name}))), ' %)'"
-    )
-    counted = f"toString(hits_{name}), ' of ', toString(runs_{name})"
+    """Return the columns of one measure: runs, share, the ends of its interval, and all of them as a text."""
+    measure, stage, _ = _MEASURES[name]
+    here = f"Kept = '{measure} {stage}'"
     return f"""
-    runs_{name} AS {name}Runs,
-    if(runs_{name} = 0, NULL, hits_{name} / runs_{name}) AS {name},
-    low_{name} AS {name}Low,
-    high_{name} AS {name}High,
-    multiIf({absent + ", " if absent else ""}runs_{name} = 0, 'not measured',
-        runs_{name} < {FEW}, concat({counted}, ' (too few: ', {around}),
-        concat({counted}, ', ', toString(round(100 * hits_{name} / runs_{name})), ' % (', {around})) AS {name}Text"""
+    sumIf(Runs, {here}) AS {name}Runs, if({name}Runs = 0, NULL, sumIf(Hits, {here}) / {name}Runs) AS {name},
+    minIf(Low, {here}) AS {name}Low, maxIf(High, {here}) AS {name}High,
+    multiIf({_ABSENT.get(measure, "")}{name}Runs = 0, 'not measured', anyIf(Told, {here})) AS {name}Text"""
 
-
-_COUNTS: Final = ",".join(_counts(name, *key[:2]) for name, key in _MEASURES.items())
-_SHARES: Final = ",".join(map(_shares, _MEASURES))
 
 SELFTESTS: Final = Query(
     name="selftests",
     meaning="The newest self-test of each service: shares of planted faults that the judge finds, by failure mode.",
     template=f"""
-SELECT Project, ServiceName, Mode, taken AS Measured, version AS JudgeVersion, planted AS Operators,
-    originals AS PlantedRuns,{_SHARES}
+SELECT Project, ServiceName, Mode, max(t.MeasuredAt) AS Measured, any(t.JudgeVersion) AS JudgeVersion,
+    arrayStringConcat(any(t.Operators), ', ') AS Operators, any(Originals) AS PlantedRuns,{",".join(map(_shares, _MEASURES))}
 FROM (
-    SELECT Project, ServiceName, Mode, max(MeasuredAt) AS taken, any(JudgeVersion) AS version,
-        arrayStringConcat(any(mast_selftests.Operators), ', ') AS planted, any(Originals) AS originals,{_COUNTS}
-    FROM mast_selftests FINAL
-    WHERE (empty({{projects:Array(String)}}) OR has({{projects:Array(String)}}, Project))
-      AND (Project, ServiceName, MeasuredAt) GLOBAL IN (
-        SELECT Project, ServiceName, max(MeasuredAt) FROM mast_selftests
-        WHERE (empty({{projects:Array(String)}}) OR has({{projects:Array(String)}}, Project))
-        GROUP BY Project, ServiceName)
-    GROUP BY Project, ServiceName, Mode)
+  SELECT *, concat(Measure, ' ', Stage) AS Kept, {_TOLD} AS Told
+  FROM mast_selftests FINAL
+  WHERE (empty({{projects:Array(String)}}) OR has({{projects:Array(String)}}, Project))
+    AND (Project, ServiceName, MeasuredAt) GLOBAL IN (
+      SELECT Project, ServiceName, max(MeasuredAt) FROM mast_selftests GROUP BY Project, ServiceName)
+) AS t
+GROUP BY Project, ServiceName, Mode
 ORDER BY Project, ServiceName, Mode = '{ALL}', Mode""",
     params={"projects": OWNERS["projects"]},
     columns={
