@@ -11,6 +11,7 @@ from stores import new_store
 
 from mast_trace_collector.storage import Store
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries.runs import run_key
 from mast_trace_dashboards.run_names import newest_runs
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def test_pages_are_those_of_all_time(store: Store) -> None:
             assert page == QUERIES["runs"].run(store, limit=limit, **given, **before), given
             if len(page) < limit:
                 break
-            before = {"before": page[-1]["StartNs"], "before_run": page[-1]["TraceId"]}
+            before = {"before": page[-1]["StartNs"], "before_run": run_key(page[-1])}
 
 
 def test_a_frequent_filter_reads_a_stretch(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,3 +105,22 @@ def test_a_frequent_filter_reads_a_stretch(store: Store, monkeypatch: pytest.Mon
     asked.clear()
     newest_runs(store, limit=5)
     assert len(asked) == 1
+
+
+def test_pages_tell_runs_of_one_id_in_two_projects_apart(store: Store) -> None:
+    """They begin together, as where one file was imported into both."""
+    twins = run(random.Random(7), 900)[:1] * 2
+    owned = [
+        {**span, "Timestamp": T0 + timedelta(days=1), "ResourceAttributes": {"mast.project": name}}
+        for span, name in zip(twins, "ab", strict=True)
+    ]
+    store.insert("otel_traces", owned)
+    seen: list[str] = []
+    before: dict[str, Any] = {}
+    for _ in range(3):
+        (row,) = newest_runs(store, limit=1, **before)
+        seen.append(row["Project"])
+        before = {"before": row["StartNs"], "before_run": run_key(row)}
+    assert seen == ["b", "a", ""]
+    pages = [QUERIES["runs_sorted"].run(store, limit=1, offset=number) for number in range(2)]
+    assert [row["Project"] for (row,) in pages] == ["b", "a"]

@@ -19,7 +19,7 @@ from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_dashboards.plugins import named_queries
 from mast_trace_dashboards.queries import by_name
 from mast_trace_dashboards.queries.query import side_by_side
-from mast_trace_dashboards.queries.runs import RUN, RUN_LIST
+from mast_trace_dashboards.queries.runs import RUN, RUN_LIST, run_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -233,7 +233,7 @@ def test_pages_of_runs_neither_overlap_nor_leave_out(store: Store) -> None:
     cursor: dict[str, Any] = {}
     while page := QUERIES["runs"].run(store, limit=1, **cursor):
         seen += [row["TraceId"] for row in page]
-        cursor = {"before": page[-1]["StartNs"], "before_run": page[-1]["TraceId"]}
+        cursor = {"before": page[-1]["StartNs"], "before_run": run_key(page[-1])}
     assert seen == [trace_id(n) for n in (4, 3, 2, 1)]
 
 

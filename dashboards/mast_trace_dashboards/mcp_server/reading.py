@@ -19,6 +19,7 @@ from mast_trace_dashboards.mcp_server.answers import CLIP, clipped, page, part
 from mast_trace_dashboards.plugins import named_queries
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries.runs import run_key
 from mast_trace_dashboards.run_documents import modes_and_judge, replays_said, where_to_look
 from mast_trace_dashboards.run_names import NotFound, newest_runs, parse_time, resolve_run
 from mast_trace_dashboards.run_outcome import outcome_words
@@ -145,7 +146,7 @@ class StoreReading:
         rows = newest_runs(self._store, limit=limit + 1, idle=self._idle, **given)
         taken, more = page([_run_row(row) for row in rows], limit)
         last = rows[len(taken) - 1] if taken else None
-        cursor = f"{last['StartNs']}-{last['TraceId']}" if more is not None and last else None
+        cursor = f"{last['StartNs']}-{run_key(last)}" if more is not None and last else None
         return {"runs": taken, "next": cursor}
 
     def search(self, text: str, since: str, limit: int) -> Any:

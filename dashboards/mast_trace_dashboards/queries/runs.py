@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import (
@@ -20,6 +20,9 @@ from mast_trace_dashboards.queries.sql import (
     judged_runs,
 )
 from mast_trace_dashboards.queries.tool_calls import SPAN, counted_elsewhere
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 TOTALS: Final = (
     "what spans, errors and tokens are: exact; at least (a run of millions of spans, a number that does "
@@ -121,15 +124,24 @@ _FROM = f"""SELECT if({_UNFILTERED} AND count() = {{limit:UInt32}} + 200,
       LIMIT {{limit:UInt32}} + 200
     )"""
 
+# Two projects may have a run of one id, as where one file was imported into both.
+_KEY: Final = "concat(TraceId, ' ', toString(Project))"
+
+
+def run_key(row: Mapping[str, Any]) -> str:
+    """Return what tells a listed run from others that started just then: the cursor `before_run`."""
+    return f"{row['TraceId']} {row['Project']}"
+
+
 RUN_LIST: Final = Query(
     name="runs",
-    meaning="The runs, newest first; the next page begins before the last row's StartNs, TraceId.",
+    meaning="The runs, newest first; the next page begins before the last row's StartNs, TraceId and Project.",
     template=f"""
 WITH ({_FROM}) AS earliest
 {judged_runs("earliest")}
-WHERE (StartNs, TraceId) < ({{before:Int64}}, {{before_run:String}})
+WHERE (StartNs, {_KEY}) < ({{before:Int64}}, {{before_run:String}})
   AND {_MATCHES}
-ORDER BY StartNs DESC, TraceId DESC
+ORDER BY StartNs DESC, {_KEY} DESC
 LIMIT {{limit:UInt32}}""",
     params={
         **RANGE,
@@ -137,7 +149,11 @@ LIMIT {{limit:UInt32}}""",
         **IDLE,
         **SHOWN,
         "before": Param("Int64", 2**63 - 1, "only runs that started before this, in nanoseconds"),
-        "before_run": Param("String", "", "of runs that started just then, those with a lesser id"),
+        "before_run": Param(
+            "String",
+            "",
+            "of runs that started just then, those with a lesser id, a space and project",
+        ),
         **_FILTERS,
         "limit": Param("UInt32", 50, "most rows to return"),
     },
@@ -178,7 +194,7 @@ RUNS_SORTED: Final = Query(
     template=f"""
 SELECT * FROM ({JUDGED_RUNS})
 WHERE {_MATCHES}
-ORDER BY {_SORT_KEY} * if({{ascending:UInt32}} = 1, 1, -1), StartNs DESC, TraceId DESC
+ORDER BY {_SORT_KEY} * if({{ascending:UInt32}} = 1, 1, -1), StartNs DESC, {_KEY} DESC
 LIMIT {{limit:UInt32}} OFFSET {{offset:UInt32}}""",
     params={
         **RANGE,

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.certainty import BASES
-from mast_trace_dashboards.queries.runs import SORTS
+from mast_trace_dashboards.queries.runs import SORTS, run_key
 from mast_trace_dashboards.run_names import parse_time
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Filters:
         run: only this one.
         page: of a list in another order, from 1.
         before: cursor: only runs that started before, in nanoseconds since the epoch.
-        before_run: cursor: of the runs that started at that time, only those with a smaller id.
+        before_run: cursor: of the runs that started at that time, only those with a smaller `run_key`.
         project: selected by an operator, who sees all; the whole page is then of this project.
     """
 
@@ -198,7 +198,7 @@ class Filters:
 
     def after(self, row: Mapping[str, Any]) -> str:
         """Return the address of the page that continues after a row."""
-        return replace(self, before=str(row["StartNs"]), before_run=row["TraceId"]).query()
+        return replace(self, before=str(row["StartNs"]), before_run=run_key(row)).query()
 
     def query(self) -> str:
         """Return them as the query string of an address."""

@@ -77,8 +77,8 @@ def test_what_is_chosen_is_asked_for(given: dict[str, str], more: dict[str, Any]
             {k: v for k, v in NARROWING.items() if k != "agent"},
         ),
         (
-            lambda each: each.after({"StartNs": 12, "TraceId": "b" * 32}),
-            {**ALL, "before": "12", "before_run": "b" * 32},
+            lambda each: each.after({"StartNs": 12, "TraceId": "b" * 32, "Project": "p"}),
+            {**ALL, "before": "12", "before_run": f"{'b' * 32} p"},
         ),
     ],
 )

@@ -38,6 +38,7 @@ from mast_trace_dashboards.mcp_server.server import server_on
 from mast_trace_dashboards.plugins import named_queries
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries.runs import run_key
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_judge.store.labels import HumanLabel, labels_of
 from mast_trace_judge.store.verdicts import load_latest
@@ -323,7 +324,7 @@ class TestReading:
         chosen = dict(zip(NAMES, map(row.get, LISTED), strict=True)) | words
         page = asked(server, "list_runs", limit=1, service="plain-service", agent="planner")
         assert page["runs"] == [json.loads(json_text(chosen))]
-        assert page["next"] == f"{row['StartNs']}-{SECOND}"
+        assert page["next"] == f"{row['StartNs']}-{run_key(row)}"
         query = QUERIES["runs"]
         told = {
             "name": "runs",
