@@ -1,4 +1,3 @@
--- As in mast_run_facts.sql.
+-- On one thread, as facts.v1.part says.
 CREATE OR REPLACE VIEW {database}.mast_span_facts {on_cluster} AS
-{facts}
-SETTINGS max_threads = 1;
+{facts};

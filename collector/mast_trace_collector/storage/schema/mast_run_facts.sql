@@ -28,9 +28,7 @@ SETTINGS index_granularity = 1024, min_age_to_force_merge_seconds = 3600,
 
 {distributed:mast_run_facts, cityHash64(TraceId)};
 
--- The same of the spans that are stored: for runs whose facts are not written yet, and to write them. Each of its windows
--- divides the rows anew among all threads: with sixteen, queries took three times the processor time, mostly without a row.
+-- The same of the spans that are stored: for runs whose facts are not written yet, and to write them.
 -- reader: view
 CREATE VIEW IF NOT EXISTS {database}.mast_span_facts {on_cluster} AS
-{facts}
-SETTINGS max_threads = 1;
+{facts};
