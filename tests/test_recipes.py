@@ -37,7 +37,7 @@ assert AlertConfig.load(alert_timeout_seconds=3.0).alert_timeout_seconds == 3.0
 assert any("Tokens by service" in str(each) for each in DASHBOARDS)
 
 with Store.open(f"chdb://{Path.cwd()}/db") as store:
-    assert migrate(store)[-1] == 42
+    assert migrate(store)[-1] == 43
     assert QUERIES["service_tokens"].run(store) == []
     moment = "2026-01-02T03:04:05Z"
     verdict = Verdict(trace_id="t", fingerprint="f", judge_version="v", judged_at=moment,

@@ -343,7 +343,7 @@ def test_a_count_of_an_action_separates_runs_that_all_have_the_action(store: Sto
 
 
 def test_the_places_of_a_run_stand_in_the_order_of_their_steps() -> None:
-    """Whatever the order of the verdict: of places alike, queries count the first."""
+    """A verdict may name them in another order; of places alike, queries count the first."""
     lists = {
         "Modes.Code": ["2.6", "1.1", "3.2"],
         "Modes.Probability": [0.9, 0.8, 0.7],
