@@ -210,3 +210,61 @@ def test_a_task_that_ends_while_celery_stops_is_recorded(
     worker.terminate()
     assert worker.wait(60) == 0
     assert receiver.names == ["invoke_workflow desk"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("descends", [False, True], ids=["child", "grandchild"])
+def test_a_child_ends_whose_main_thread_does_not_notice_the_signal(
+    tmp_path: Path, receiver: Receiver, method: str, *, descends: bool
+) -> None:
+    """It waits for a lock already: Python's handlers run in that thread alone, and without us the child would end."""
+    (tmp_path / "program.py").write_text(
+        textwrap.dedent("""
+        import multiprocessing, os, signal, sys, threading
+        import mast_trace
+
+        method, descends = sys.argv[1], sys.argv[2] == "True"
+
+        def instrument():
+            mast_trace.instrument(frameworks=[])
+
+        def wait(ready):
+            instrument()
+            with mast_trace.run("job"):
+                mast_trace.message("a", "b", "c")
+            # As if the signal had come a moment before.
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+            ready.set()
+            threading.Lock().acquire() and threading.Event().wait()
+
+        def ended(target):
+            ready = multiprocessing.get_context(method).Event()
+            child = multiprocessing.get_context(method).Process(target=target, args=(ready,))
+            child.start()
+            assert ready.wait(40)
+            child.terminate()
+            child.join(20)
+            code = child.exitcode
+            child.kill()
+            return code
+
+        def descend():
+            instrument()
+            os._exit(ended(wait) != -signal.SIGTERM)
+
+        if __name__ == "__main__":
+            instrument()
+            if descends:
+                child = multiprocessing.get_context(method).Process(target=descend)
+                child.start()
+                child.join()
+                sys.exit(child.exitcode)
+            sys.exit(ended(wait) != -signal.SIGTERM)
+        """)
+    )
+    variables = {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url}
+    command = [sys.executable, "program.py", method, str(descends)]
+    done = subprocess.run(command, cwd=tmp_path, env=variables, timeout=120, check=False)
+    assert done.returncode == 0
+    assert receiver.names.count("send_message a") == 1
