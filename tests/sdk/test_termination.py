@@ -214,8 +214,8 @@ def test_a_task_that_ends_while_celery_stops_is_recorded(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-@pytest.mark.parametrize("descends", [False, True], ids=["child", "grandchild"])
-def test_a_child_ends_whose_main_thread_does_not_notice_the_signal(
+@pytest.mark.parametrize("descends", [False, True], ids=["worker", "worker of a child"])
+def test_a_worker_ends_whose_main_thread_does_not_notice_the_signal(
     tmp_path: Path, receiver: Receiver, method: str, *, descends: bool
 ) -> None:
     """It waits for a lock already: Python's handlers run in that thread alone, and without us the child would end."""
@@ -240,7 +240,9 @@ def test_a_child_ends_whose_main_thread_does_not_notice_the_signal(
 
         def ended(target):
             ready = multiprocessing.get_context(method).Event()
-            child = multiprocessing.get_context(method).Process(target=target, args=(ready,))
+            child = multiprocessing.get_context(method).Process(
+                target=target, args=(ready,), daemon=True
+            )
             child.start()
             assert ready.wait(40)
             child.terminate()

@@ -78,7 +78,7 @@ class SpanQueue(SpanProcessor):
         started, ends_run = self._sender.put(span)
         if started:
             self._flush_with_worker_process()
-        if ends_run and _is_terminated_at_the_end():
+        if ends_run and is_terminated_at_the_end():
             self._sender.wait_for_delivery()
 
     def run_started(self, root: ReadableSpan) -> None:
@@ -134,7 +134,7 @@ class SpanQueue(SpanProcessor):
         self.shutdown()
 
 
-def _is_terminated_at_the_end() -> bool:
+def is_terminated_at_the_end() -> bool:
     """Return whether this is a worker that its parent ends by SIGTERM, as `multiprocessing.Pool` does.
 
     Nothing runs in such a worker after it has returned its result.

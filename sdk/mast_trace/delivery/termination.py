@@ -6,36 +6,20 @@ before. They are wrapped at the end of their work; a program without a server ge
 
 from __future__ import annotations
 
-import os
 import signal
-import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import wrapt
 
-from mast_trace.delivery.span_queue import flush_all
+from mast_trace.delivery.span_queue import flush_all, is_terminated_at_the_end
 
 _SECONDS: Final = 2.0
 """Time by which delivery may delay the end of the process."""
-_PATIENCE: Final = 0.2
-"""Seconds in which the main thread of a child should begin to handle SIGTERM."""
 _hooked = False
-
-
-class _Watched(NamedTuple):
-    """A process whose signals are told to a thread, and the ends of the pipe that tells them."""
-
-    process: int = 0
-    reader: int = -1
-    writer: int = -1
-
-
-_watched = _Watched()
 
 
 def flush_at_termination() -> None:
@@ -44,23 +28,34 @@ def flush_at_termination() -> None:
     if not _hooked:
         _hooked = True
         wrapt.register_post_import_hook(_wrap_uvicorn, "uvicorn.server")
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_watch)
+        wrapt.register_post_import_hook(_leave_in_workers, "multiprocessing.util")
     if (
         _is_main_thread()
+        and not is_terminated_at_the_end()
         and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         and not _c_handler()
     ):
         signal.signal(signal.SIGTERM, _terminated)
-        processes = sys.modules.get("multiprocessing.process")
-        if processes is not None and processes.parent_process() is not None:
-            _watch()
 
 
 def leave_termination() -> None:
     """Put back the default action of SIGTERM."""
     if _is_main_thread() and signal.getsignal(signal.SIGTERM) is _terminated:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _leave_in_workers(util: Any) -> None:
+    """Put back the default action in workers that are ended by the signal: their runs are sent as they end.
+
+    Python runs a handler in the main thread, between two instructions. A signal that comes while that thread waits
+    for the interpreter, and is then to wait for a lock, is not noticed. One pool in a hundred hung on busy cores.
+    """
+    util.register_after_fork(_leave_in_worker, lambda leave: leave())
+
+
+def _leave_in_worker() -> None:
+    if is_terminated_at_the_end():
+        leave_termination()
 
 
 def _is_main_thread() -> bool:
@@ -86,48 +81,6 @@ def _terminated(number: int, _frame: FrameType | None) -> None:
     finally:
         if ours:
             signal.raise_signal(number)
-
-
-def _watch() -> None:
-    """Let a thread end this child where its main thread does not notice SIGTERM.
-
-    Python runs handlers between two instructions. A signal that comes while the main thread waits for the
-    interpreter, and is then to wait for a lock, is noticed when it has the lock. The worker of a pool never gets
-    it, and who ends the pool waits for the worker for ever. Programs that are no children keep to Python's way:
-    the file descriptor that tells of signals belongs to them.
-    """
-    global _watched  # noqa: PLW0603  # one for each process
-    if not hasattr(os, "fork") or not _is_main_thread() or _watched.process == os.getpid():
-        return
-    earlier = signal.set_wakeup_fd(-1)
-    if earlier not in (-1, _watched.writer):  # another's, such as that of an event loop
-        signal.set_wakeup_fd(earlier)
-        return
-    for inherited in {_watched.reader, _watched.writer} - {-1}:
-        os.close(inherited)
-    _watched = _Watched()
-    # Threads of these are none: one that waits for a pipe would stop all others.
-    is_real = not sys.modules.keys() & {"gevent.monkey", "eventlet.patcher"}
-    if is_real and signal.getsignal(signal.SIGTERM) is _terminated:
-        with suppress(OSError, RuntimeError):  # no file or thread can be had: Python's way
-            _watched = _Watched(os.getpid(), *os.pipe())
-            os.set_blocking(_watched.writer, False)
-            name, given = "mast-trace-sigterm", (_watched.reader,)
-            threading.Thread(target=_stand_in, args=given, name=name, daemon=True).start()
-            signal.set_wakeup_fd(_watched.writer, warn_on_full_buffer=False)
-
-
-def _stand_in(reader: int) -> None:
-    import ctypes
-
-    while told := os.read(reader, 64):
-        if signal.SIGTERM not in told:
-            continue
-        time.sleep(_PATIENCE)
-        if signal.getsignal(signal.SIGTERM) is _terminated:  # else the main thread has begun
-            flush_all(_SECONDS)
-            ctypes.pythonapi.PyOS_setsig(int(signal.SIGTERM), None)
-            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _wrap_uvicorn(_module: Any) -> None:
