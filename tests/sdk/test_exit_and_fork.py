@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mast_trace.delivery.span_queue import TERMINATING
 from mast_trace.fork_safe import reentrant_lock
 
 if TYPE_CHECKING:
@@ -262,17 +263,19 @@ class TestRecycledWorkers:
     """Processes that a pool starts and ends."""
 
     @needs_fork
+    @pytest.mark.parametrize("package", TERMINATING)
     def test_of_a_pool_send_before_they_are_replaced(
-        self, program: Program, receiver: Receiver
+        self, program: Program, receiver: Receiver, package: str
     ) -> None:
         """Each worker does one task and ends by os._exit, as Celery's do: ten tasks, ten spans."""
+        pytest.importorskip(package, reason=f"needs {package}, of the dependency group `test`")
         program.run(
             receiver.url,
-            """
-            import multiprocessing
+            f"""
+            import {package} as multiprocessing
             instrument()
             def task(index):
-                message(f"task{index}", "b", "c")
+                message("task" + str(index), "b", "c")
             if __name__ == "__main__":
                 with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
                     pool.map(task, range(10), chunksize=1)
@@ -282,12 +285,16 @@ class TestRecycledWorkers:
         )
         assert sorted(receiver.names) == sorted(f"send_message task{i}" for i in range(10))
 
-    def test_that_are_spawned_send_too(self, program: Program, receiver: Receiver) -> None:
+    @pytest.mark.parametrize("package", [*TERMINATING, "billiard"])
+    def test_that_are_spawned_send_too(
+        self, program: Program, receiver: Receiver, package: str
+    ) -> None:
         """A spawned process instruments itself and sends at its end."""
+        pytest.importorskip(package, reason=f"needs {package}, of the dependency group `test`")
         program.run(
             receiver.url,
-            """
-            import multiprocessing
+            f"""
+            import {package} as multiprocessing
             def task():
                 instrument()
                 message("spawned", "b", "c")

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mast_trace.delivery.span_queue import TERMINATING
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -215,13 +217,16 @@ def test_a_task_that_ends_while_celery_stops_is_recorded(
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.parametrize("descends", [False, True], ids=["worker", "worker of a child"])
+@pytest.mark.parametrize("package", TERMINATING)
 def test_a_worker_ends_whose_main_thread_does_not_notice_the_signal(
-    tmp_path: Path, receiver: Receiver, method: str, *, descends: bool
+    tmp_path: Path, receiver: Receiver, method: str, package: str, *, descends: bool
 ) -> None:
     """It waits for a lock already: Python's handlers run in that thread alone, and without us the child would end."""
+    pytest.importorskip(package, reason=f"needs {package}, of the dependency group `test`")
     (tmp_path / "program.py").write_text(
-        textwrap.dedent("""
-        import multiprocessing, os, signal, sys, threading
+        f"import {package} as multiprocessing"
+        + textwrap.dedent("""
+        import os, signal, sys, threading
         import mast_trace
 
         method, descends = sys.argv[1], sys.argv[2] == "True"

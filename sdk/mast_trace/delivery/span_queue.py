@@ -8,7 +8,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
@@ -21,6 +21,8 @@ from mast_trace.urls import masked
 if TYPE_CHECKING:
     from mast_trace._settings import SDKSettings
 
+TERMINATING: Final = ("multiprocessing", "multiprocess")
+"""Packages whose pools end their workers by SIGTERM. The second is the copy that pathos and Hugging Face's datasets use."""
 _queues: weakref.WeakSet[SpanQueue] = weakref.WeakSet()
 
 
@@ -114,13 +116,13 @@ class SpanQueue(SpanProcessor):
             self._sender.close()
 
     def _flush_with_worker_process(self) -> None:
-        """Deliver before a child of multiprocessing, billiard or Celery ends.
+        """Deliver before a child of multiprocessing, of one of its two copies, or of Celery ends.
 
         These children end by `os._exit`, which skips `atexit`. They run finalisers of their own,
         except for the workers of Celery's pool, which only send a signal.
         """
         child = False
-        for package in ("multiprocessing", "billiard"):
+        for package in (*TERMINATING, "billiard"):
             process = sys.modules.get(f"{package}.process")
             util = sys.modules.get(f"{package}.util")
             if process and util and process.current_process().name != "MainProcess":
@@ -139,8 +141,8 @@ def is_terminated_at_the_end() -> bool:
 
     Nothing runs in such a worker after it has returned its result.
     """
-    process = sys.modules.get("multiprocessing.process")
-    return process is not None and bool(process.current_process().daemon)
+    loaded = (sys.modules.get(f"{package}.process") for package in TERMINATING)
+    return any(process.current_process().daemon for process in loaded if process is not None)
 
 
 def flush_all(timeout: float) -> None:

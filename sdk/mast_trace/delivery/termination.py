@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import wrapt
 
-from mast_trace.delivery.span_queue import flush_all, is_terminated_at_the_end
+from mast_trace.delivery.span_queue import TERMINATING, flush_all, is_terminated_at_the_end
 
 _SECONDS: Final = 2.0
 """Time by which delivery may delay the end of the process."""
@@ -28,7 +28,8 @@ def flush_at_termination() -> None:
     if not _hooked:
         _hooked = True
         wrapt.register_post_import_hook(_wrap_uvicorn, "uvicorn.server")
-        wrapt.register_post_import_hook(_leave_in_workers, "multiprocessing.util")
+        for package in TERMINATING:
+            wrapt.register_post_import_hook(_leave_in_workers, f"{package}.util")
     if (
         _is_main_thread()
         and not is_terminated_at_the_end()
