@@ -258,11 +258,10 @@ def _begin(settings: SDKSettings, provider: TracerProvider | None) -> Session:
                 running_up.choice(running),
             )
         queue = SpanQueue.to_collector(settings)
-        if settings.flush_on_sigterm.value:
-            from mast_trace.delivery.termination import flush_at_termination
+        from mast_trace.delivery.termination import flush_at_termination
 
-            with guarded("preparing for SIGTERM"):
-                flush_at_termination()
+        with guarded("preparing for the end of the process"):
+            flush_at_termination(on_sigterm=settings.flush_on_sigterm.value)
         provider = make_provider(settings.service_name.value, queue)
     telemetry = Telemetry(provider, settings.content)
     _enter(settings)

@@ -259,11 +259,56 @@ class TestFork:
         assert os.waitpid(child, 0)[1] == 0
 
 
+class TestEndWithoutExitHandlers:
+    """`os._exit`: what waits is sent as at any other end, and the status is the program's."""
+
+    @pytest.mark.parametrize("record", ["os.urandom(1)", "message('a', 'b', 'c')"])
+    def test_of_the_program(self, program: Program, receiver: Receiver, record: str) -> None:
+        ended = program.run(receiver.url, f"instrument(); {record}; os._exit(3)")
+        assert (ended.returncode, ended.stderr) == (3, "")
+        assert receiver.names == ["send_message a"] * record.startswith("message")
+
+    def test_where_no_collector_listens(self, program: Program) -> None:
+        ended = program.run(
+            "http://127.0.0.1:9", "instrument(); message('a', 'b', 'c'); os._exit(3)"
+        )
+        assert ended.returncode == 3
+        assert "1 span(s) lost" in ended.stderr
+
+    @needs_fork
+    @pytest.mark.parametrize(
+        "before", ["pass", "instrument()"], ids=["in the child", "before the fork"]
+    )
+    def test_of_a_child(self, program: Program, receiver: Receiver, before: str) -> None:
+        """RQ's and Airflow's workers fork, load the application in the child, and end it so."""
+        program.run(
+            receiver.url,
+            f"""
+            {before}
+            for number in range(5):
+                child = os.fork()
+                if child == 0:
+                    instrument()
+                    with run("desk"):
+                        message(f"job{{number}}", "b", "c")
+                    os._exit(0)
+                assert os.waitpid(child, 0)[1] == 0
+            """,
+        )
+        runs = ["invoke_workflow desk"] * 5
+        assert sorted(receiver.names) == [*runs, *(f"send_message job{i}" for i in range(5))]
+
+    def test_mistakes_are_answered_as_before(self, program: Program, receiver: Receiver) -> None:
+        ended = program.run(receiver.url, "instrument(); os._exit('3')")
+        assert ended.returncode == 1
+        assert "TypeError: 'str' object cannot be interpreted as an integer" in ended.stderr
+
+
 class TestRecycledWorkers:
     """Processes that a pool starts and ends."""
 
     @needs_fork
-    @pytest.mark.parametrize("package", TERMINATING)
+    @pytest.mark.parametrize("package", [*TERMINATING, "billiard"])
     def test_of_a_pool_send_before_they_are_replaced(
         self, program: Program, receiver: Receiver, package: str
     ) -> None:

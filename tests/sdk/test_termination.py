@@ -149,7 +149,7 @@ CATCH = "earlier = signal.signal(signal.SIGTERM, leave)"
     [
         ("instrument()", -signal.SIGTERM, True),
         (f"instrument(); {CATCH}", 5, True),
-        (f"{CATCH}; instrument()", 5, False),
+        (f"{CATCH}; instrument()", 5, True),
         ("instrument(); mast_trace.uninstrument()", -signal.SIGTERM, False),
         ("os.environ['MAST_TRACE_FLUSH_ON_SIGTERM'] = 'false'; instrument()", -15, False),
         ("t = threading.Thread(target=instrument); t.start(); t.join()", -15, False),

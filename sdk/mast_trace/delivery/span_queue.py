@@ -77,18 +77,14 @@ class SpanQueue(SpanProcessor):
         # A span that was open at the fork ends in the parent too, which reports it.
         if self._forked_at and (span.start_time or 0) < self._forked_at:
             return
-        started, ends_run = self._sender.put(span)
-        if started:
-            self._flush_with_worker_process()
-        if ends_run and is_terminated_at_the_end():
+        if self._sender.put(span) and is_terminated_at_the_end():
             self._sender.wait_for_delivery()
 
     def run_started(self, root: ReadableSpan) -> None:
         """Take the root of a run that has begun; its record is sent at once."""
         if root.context is None or not root.context.trace_flags.sampled:
             return
-        if self._sender.announce(snapshot(root)):
-            self._flush_with_worker_process()
+        self._sender.announce(snapshot(root))
 
     def flush(self, timeout: float) -> bool:
         """Deliver the waiting spans; return whether all spans since the previous flush were accepted."""
@@ -115,26 +111,6 @@ class SpanQueue(SpanProcessor):
         if self.closed:
             self._sender.close()
 
-    def _flush_with_worker_process(self) -> None:
-        """Deliver before a child of multiprocessing, of one of its two copies, or of Celery ends.
-
-        These children end by `os._exit`, which skips `atexit`. They run finalisers of their own,
-        except for the workers of Celery's pool, which only send a signal.
-        """
-        child = False
-        for package in (*TERMINATING, "billiard"):
-            process = sys.modules.get(f"{package}.process")
-            util = sys.modules.get(f"{package}.util")
-            if process and util and process.current_process().name != "MainProcess":
-                util.Finalize(None, self.shutdown, exitpriority=0)
-                child = True
-        celery = sys.modules.get("celery.signals")
-        if child and celery:
-            celery.worker_process_shutdown.connect(self._worker_process_ends, weak=False)
-
-    def _worker_process_ends(self, **_signal: object) -> None:
-        self.shutdown()
-
 
 def is_terminated_at_the_end() -> bool:
     """Return whether this is a worker that its parent ends by SIGTERM, as `multiprocessing.Pool` does.
@@ -143,6 +119,12 @@ def is_terminated_at_the_end() -> bool:
     """
     loaded = (sys.modules.get(f"{package}.process") for package in TERMINATING)
     return any(process.current_process().daemon for process in loaded if process is not None)
+
+
+def shut_down_all() -> None:
+    """Deliver the waiting spans of all queues of this process, as at its end."""
+    for queue in list(_queues):
+        queue.shutdown()
 
 
 def flush_all(timeout: float) -> None:

@@ -1,6 +1,6 @@
-"""Sends what waits when SIGTERM ends the process, because its default action runs no exit handler.
+"""Sends what waits when SIGTERM or `os._exit` ends the process, because neither runs an exit handler.
 
-Servers catch the signal, finish their requests, and some then raise it again with the action that it had
+Forked children end by `os._exit`: those of multiprocessing and its copies, the workers of Celery and RQ. Servers catch the signal, finish their requests, and some then raise it again with the action that it had
 before. They are wrapped at the end of their work; a program without a server gets a handler.
 """
 
@@ -15,23 +15,34 @@ from typing import Any, Final
 
 import wrapt
 
-from mast_trace.delivery.span_queue import TERMINATING, flush_all, is_terminated_at_the_end
+from mast_trace.delivery.span_queue import (
+    TERMINATING,
+    flush_all,
+    is_terminated_at_the_end,
+    shut_down_all,
+)
 
 _SECONDS: Final = 2.0
 """Time by which delivery may delay the end of the process."""
 _hooked = False
 
 
-def flush_at_termination() -> None:
-    """Send what waits when SIGTERM ends this process; handlers of others, also those in C, are left alone."""
+def flush_at_termination(*, on_sigterm: bool) -> None:
+    """Send what waits when `os._exit` ends this process.
+
+    Args:
+        on_sigterm: also when SIGTERM does; handlers of others, also those in C, are left alone.
+    """
     global _hooked  # noqa: PLW0603  # the hooks stay for the life of the process
     if not _hooked:
         _hooked = True
+        wrapt.wrap_function_wrapper("os", "_exit", _exit)
         wrapt.register_post_import_hook(_wrap_uvicorn, "uvicorn.server")
         for package in TERMINATING:
             wrapt.register_post_import_hook(_leave_in_workers, f"{package}.util")
     if (
-        _is_main_thread()
+        on_sigterm
+        and _is_main_thread()
         and not is_terminated_at_the_end()
         and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         and not _c_handler()
@@ -82,6 +93,15 @@ def _terminated(number: int, _frame: FrameType | None) -> None:
     finally:
         if ours:
             signal.raise_signal(number)
+
+
+def _exit(
+    wrapped: Callable[..., Any], _instance: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    try:
+        shut_down_all()
+    finally:
+        wrapped(*args, **kwargs)
 
 
 def _wrap_uvicorn(_module: Any) -> None:

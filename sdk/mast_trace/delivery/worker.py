@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -65,19 +66,18 @@ class SpanSender:
         self._advice = START
         self._warned: set[str] = set()
 
-    def announce(self, root: ReadableSpan) -> bool:
-        """Take the root of a run that has begun; return whether this started the thread."""
+    def announce(self, root: ReadableSpan) -> None:
+        """Take the root of a run that has begun."""
         with self._changed:
             if self._deadline is not None:
-                return False
+                return
             self._starts.add(root)
             if self._thread is None:
-                return self._start()
+                self._start()
             self._changed.notify_all()
-            return False
 
-    def put(self, span: ReadableSpan) -> tuple[bool, bool]:
-        """Take an ended span; return whether it started the thread, and whether a run ends with it."""
+    def put(self, span: ReadableSpan) -> bool:
+        """Take an ended span; return whether a run ends with it."""
         size = estimated_size(span)
         limits = self._limits
         with self._changed:
@@ -91,7 +91,7 @@ class SpanSender:
                     self._warn(
                         "the queue of spans is full and %s takes none: new spans are dropped"
                     )
-                return False, ends_run
+                return ends_run
             now = time.monotonic()
             if not self._waiting:
                 self._due = now + limits.delay
@@ -101,10 +101,10 @@ class SpanSender:
             if ends_run:  # the record is sent soon, so that it is kept if the process is killed
                 self._due = min(self._due, max(now, self._hurried_at + limits.pace))
             if self._thread is None:
-                return self._start(), ends_run
-            if len(self._waiting) == 1 or self._batch_is_full() or ends_run:
+                self._start()
+            elif len(self._waiting) == 1 or self._batch_is_full() or ends_run:
                 self._changed.notify_all()
-            return False, ends_run
+            return ends_run
 
     def flush(self, timeout: float) -> bool:
         """Send at once; return whether all spans since the previous flush were accepted."""
@@ -165,14 +165,13 @@ class SpanSender:
 
     # -- the thread ------------------------------------------------------------------------------
 
-    def _start(self) -> bool:
+    def _start(self) -> None:
         thread = threading.Thread(target=self._work, name="mast-trace-export", daemon=True)
-        try:
+        with suppress(
+            RuntimeError
+        ):  # the interpreter shuts down: `close` delivers the waiting spans
             thread.start()
-        except RuntimeError:  # the interpreter shuts down: `close` delivers the waiting spans
-            return False
-        self._thread = thread
-        return True
+            self._thread = thread
 
     def _work(self) -> None:
         # Instrumentations of HTTP clients must not trace the export of traces.
