@@ -1,7 +1,8 @@
 """Sends what waits when SIGTERM or `os._exit` ends the process, because neither runs an exit handler.
 
-Forked children end by `os._exit`: those of multiprocessing and its copies, the workers of Celery and RQ. Servers catch the signal, finish their requests, and some then raise it again with the action that it had
-before. They are wrapped at the end of their work; a program without a server gets a handler.
+Forked children end by `os._exit`: those of multiprocessing and its copies, the workers of Celery, RQ and Airflow.
+Servers catch the signal, finish their requests, and some then raise it again with the action that it had before.
+They are wrapped at the end of their work; a program without a server gets a handler.
 """
 
 from __future__ import annotations
