@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.storage.facts import RECENT, runs_without_facts, write_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +21,14 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 BEGIN: Final = datetime(2026, 3, 2, tzinfo=timezone.utc)
-RUNS: Final = 60
+RUNS: Final = 150
+BETWEEN: Final = timedelta(minutes=75)
+"""From the start of a run to that of the next one."""
+WORSE: Final = 140
+"""The number of the first run of a bad end: from here on all fail in many ways."""
+END: Final = BEGIN + RUNS * BETWEEN
+FIRST, LAST = 24, 100
+"""Numbers of runs with whose starts a range begins and ends."""
 PATTERN: Final = re.compile(r"Array\((.+)\)|Nullable\((.+)\)|LowCardinality\((.+)\)")
 AGENTS: Final = ("writer", "critic", "planner")
 MODELS: Final = ("small", "large")
@@ -31,7 +39,7 @@ VALUES: Final[dict[str, Sequence[Any]]] = {
     "Arm": ("fix", "keep", "identity"),
     "Author": ("ann", "bob"),
     "ChangedAt": [BEGIN + timedelta(days=day) for day in range(1, 9)],
-    "Code": tuple(FAILURE_MODES)[:6],
+    "Code": tuple(FAILURE_MODES),
     "DecisiveRule": ("", "loop", "confirmed by replay"),
     "Evidence": ("exact", "heuristic", "model"),
     "Experiment": ("lessons", "hints"),
@@ -40,7 +48,8 @@ VALUES: Final[dict[str, Sequence[Any]]] = {
     "Level": ("step", "environment"),
     "Measure": ("mode", "step", "agent", "false alarm"),
     "Method": ("local", "model"),
-    "Mode": (*tuple(FAILURE_MODES)[:6], ""),
+    "ExaminedBits": (2**14 - 1, 0b1111111, 0b1111100000000, 0),
+    "Mode": (*FAILURE_MODES, ""),
     "Model": MODELS,
     "Name": ("first", "second"),
     "Operator": ("drop", "swap"),
@@ -63,11 +72,16 @@ STATUS: Final[dict[str, Sequence[Any]]] = {
     "mast_judge_calls": ("ok", "error"),
     "mast_replays": ("reserved", "done", "failed", "censored"),
 }
+SECOND: Final = (FIRST * 75 + FIRST % 7) * 60 % 86_400 + 14
+"""The second of a day in which a call of a model begins."""
 EXTRA: Final[dict[str, dict[str, Any]]] = {
     "mast_experiments": {"Plan": '{"arms": ["control", "lessons"]}'},
-    "mast_verdicts": {"Examined": list(FAILURE_MODES)},
-    "mast_pattern_runs": {"ExaminedBits": 2**14 - 1},
-    "mast_prices": {"Bands.Since": [date(1970, 1, 1)], "Bands.End": [86_400], "Bands.Above": [-1]},
+    "mast_prices": {
+        "Bands.Since": [date(1970, 1, 1), date(2026, 3, 4), *[date(1970, 1, 1)] * 3],
+        "Bands.Begin": [0, 0, 64_800, SECOND, 0],
+        "Bands.End": [86_400, 86_400, SECOND - 10_800, SECOND + 10_800, 86_400],
+        "Bands.Above": [-1, -1, -1, -1, 999],
+    },
 }
 HITS: Final = (
     {"Code": "1.1", "Agent": "writer", "Peer": "", "Tool": "search", "Template": 7, "Text": "a"},
@@ -84,27 +98,20 @@ BY_TYPE: Final[dict[str, Sequence[Any]]] = {
     "UInt": (0, 1, 2, 3, 5, 8),
     "String": ("a", "b", ""),
 }
-EMPTY: Final = {"Blind", "ModelStep", "Prompt", "RunKey"} | {
-    f"LookFirst.{name}"
-    for name in (
-        *("Step", "Agent", "Basis", "Why", "Quotes", "SpanId", "ReachesAnswer"),
-        *("Heirs", "PossibleHeirs", "Right", "Cases", "PlantedRight", "PlantedCases"),
-        *("GoodRun", "GoodStep"),
-    )
-}
+EMPTY: Final = {"Blind", "ModelStep", "Prompt", "RunKey"}
 """Columns that stay empty, or that the table fills."""
 TABLES: Final = {
-    "mast_verdicts": 90,
-    "mast_pattern_runs": 70,
-    "mast_confirmations": 30,
+    "mast_verdicts": 220,
+    "mast_pattern_runs": 170,
+    "mast_confirmations": 60,
     "mast_replays": 200,
-    "mast_human_labels": 30,
+    "mast_human_labels": 60,
     "mast_injections": 40,
-    "mast_judge_calls": 80,
-    "mast_left_out": 8,
+    "mast_judge_calls": 160,
+    "mast_left_out": 12,
     "mast_pattern_names": 3,
     "mast_pattern_states": 8,
-    "mast_prices": 6,
+    "mast_prices": 16,
     "mast_selftests": 60,
     "mast_experiments": 4,
     "mast_experiment_looks": 6,
@@ -120,10 +127,16 @@ def fill(store: Store) -> None:
     runs = [_run(chance, number) for number in range(RUNS)]
     for name in ("otel_traces", "otel_logs"):
         rows = [row for run in runs for row in (_spans if name == "otel_traces" else _logs)(run)]
-        store.insert(name, rows)
+        store.insert(name, rows[::2])
+        store.insert(name, rows[1::2])
     known = {row["TraceId"]: row for row in store.query("SELECT * FROM mast_runs")}
     for run in runs:
-        run |= {"Fingerprint": known[run["TraceId"]]["Fingerprint"]}
+        stored = known[run["TraceId"]]
+        run |= {name: stored[name] for name in ("Fingerprint", "ServiceName", "Framework")}
+        run |= {"RunSeen": stored["LastSeen"]}
+        run |= {f"Run{name}": stored[name] for name in ("Agents", "Outcome", "OutcomeReason")}
+    due = runs_without_facts(store, RECENT, since=BEGIN)
+    write_facts(store, [row for row in due if int(row["OfTrace"], 16) % 2])
     for table, number in TABLES.items():
         columns = store.query(
             "SELECT name, type FROM system.columns WHERE database = currentDatabase()"
@@ -131,8 +144,22 @@ def fill(store: Store) -> None:
             {"t": table},
         )
         kinds = {row["name"]: row["type"] for row in columns if row["name"] not in EMPTY}
+        (found,) = store.query(
+            "SELECT sorting_key AS Key FROM system.tables WHERE database = currentDatabase()"
+            " AND name IN ({t:String}, {t:String} || '_local') AND Key != ''",
+            {"t": table},
+        )
+        drawn = [chance.choice(runs) for _ in range(number)]
+        rows = [_row(chance, table, kinds, run) for run in drawn]
+        store.insert(table, rows)
+        # Each fifth row is written anew, for the reader to choose.
+        keys = kinds.keys() & found["Key"].split(", ")
         store.insert(
-            table, [_row(chance, table, kinds, chance.choice(runs)) for _ in range(number)]
+            table,
+            [
+                _row(chance, table, kinds, run) | {key: row[key] for key in keys}
+                for run, row in zip(drawn[::5], rows[::5], strict=True)
+            ],
         )
     _show(store)
 
@@ -159,14 +186,26 @@ def _show(store: Store) -> None:
     values = [effects.get(row["name"], f"v.`{row['name']}`") for row in rows]
     store.command(
         f"INSERT INTO mast_findings ({', '.join(names)}) SELECT {', '.join(values)}"
-        " FROM mast_findings AS v"
+        " FROM mast_findings AS v FINAL"
         " GLOBAL INNER JOIN (SELECT *, RunKey AS Key FROM mast_confirmations FINAL) AS c"
         " ON c.Key = v.RunKey AND c.Fingerprint = v.Fingerprint"
     )
 
 
+def start_of(number: int) -> datetime:
+    """Return when a run starts."""
+    return BEGIN + number * BETWEEN + timedelta(minutes=number % 7)
+
+
+EDGES: Final = (
+    start_of(FIRST),
+    *(start_of(LAST) - timedelta(hours=each) for each in (0, 1, 24)),
+)
+"""Times at which ranges begin and end."""
+
+
 def _run(chance: random.Random, number: int) -> dict[str, Any]:
-    start = BEGIN + timedelta(hours=3 * number, minutes=number)
+    start = start_of(number)
     return {
         "number": number,
         "Project": chance.choice(("one", "two")),
@@ -186,6 +225,7 @@ def _run(chance: random.Random, number: int) -> dict[str, Any]:
             for _ in range(chance.randint(1, 5))
         ],
         "tokens": [chance.choice((10, 999, 1000, 1001)) for _ in range(5)],
+        "sizes": [chance.choice((0, 1, 1, 2)) for _ in range(5)],
         "fails": chance.random() < 0.4,
         "experiment": chance.random() < 0.4,
     }
@@ -204,14 +244,16 @@ def _spans(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
             "SpanId": f"{number:08x}{index:08x}",
             "ParentSpanId": "" if index == 0 else f"{number:08x}{parent:08x}",
             "SpanName": name,
-            "ServiceName": run["ServiceName"],
+            "ServiceName": "tools" if number % 9 == 4 and index % 4 == 3 else run["ServiceName"],
             "ResourceAttributes": {key: value for key, value in resource.items() if value},
             "SpanAttributes": {
-                "mast.framework": run["Framework"],
+                "mast.framework": "crewai"
+                if number % 9 == 5 and index % 4 == 3
+                else run["Framework"],
                 **({"error.type": error} if error else {}),
                 **given,
             },
-            "Duration": 1_000_000 * (index + 1),
+            "Duration": 10**9 * ((number + index) % 5 * 5 if index else 280) + 10**6 * index,
             "StatusCode": "Error" if error else "Ok",
             "StatusMessage": f"{error} of {number % 3}" if error else "",
         }
@@ -237,25 +279,34 @@ def _spans(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
         }
     yield span(0, 0, "invoke_workflow", **root)
     index = 1
-    for (agent, model, provider), sent in zip(run["calls"], run["tokens"], strict=False):
+    calls = zip(run["calls"], run["tokens"], run["sizes"], strict=False)
+    for (agent, model, provider), sent, seen in calls:
         turn = index
         said = f"{agent} asks for refund {number}-{index}"
         yield span(
             turn, 0, "invoke", gen_ai__operation__name="invoke_agent", gen_ai__agent__name=agent
         )
-        yield span(
+        chat = span(
             turn + 1,
             turn,
             "chat",
             gen_ai__operation__name="chat",
-            gen_ai__agent__name=agent,
+            gen_ai__agent__name=agent if seen else "",
             gen_ai__request__model=model,
             gen_ai__provider__name=provider,
             gen_ai__usage__input_tokens=sent,
             gen_ai__usage__output_tokens=sent // 7,
             gen_ai__usage__cache_read__input_tokens=sent // 3 if index % 2 else 0,
             gen_ai__usage__cache_creation__input_tokens=sent // 5 if index % 3 else 0,
+            gen_ai__response__finish_reasons='["tool_calls"]' if index % 2 else "",
+            mast__input__message_ids=f'["m{seen}"]' if seen else "",
         )
+        yield chat
+        if seen == 2:  # recorded by another tool as well, and stored twice
+            attributes = chat["SpanAttributes"]
+            others = {key: each for key, each in attributes.items() if not key.startswith("mast.")}
+            copy = chat | {"SpanId": chat["SpanId"].replace("0", "f", 1), "SpanAttributes": others}
+            yield from (chat, copy)
         yield span(
             turn + 2,
             turn,
@@ -275,6 +326,8 @@ def _spans(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
             mast__message__sender=agent,
             mast__message__recipients='["critic"]',
             mast__message__content=said,
+            mast__message__performative="inform" if index % 3 == 2 else "",
+            mast__next_speaker__selected_by=("", "agent", "model", "manager")[(number + index) % 4],
             gen_ai__agent__handoff__target__name="planner" if index % 3 == 0 else "",
         )
         index += 4
@@ -302,18 +355,21 @@ def _logs(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _row(
     chance: random.Random, table: str, kinds: dict[str, str], run: dict[str, Any]
 ) -> dict[str, Any]:
+    codes = list(FAILURE_MODES)
+    examined = chance.choice((codes, codes[:7]))
+    run = run | {"CallId": f"{chance.getrandbits(64):x}", "Examined": examined}
+    if chance.random() < 0.15:  # the run has changed since
+        run |= {"Fingerprint": "another", "RunSeen": run["RunEnd"]}
     sizes: dict[str, int] = {}
     row: dict[str, Any] = {}
     for name, kind in kinds.items():
         group, dot, _ = name.partition(".")
         if name in EXTRA.get(table, {}):
             row[name] = EXTRA[table][name]
-        elif name == "Fingerprint" and chance.random() < 0.1:
-            row[name] = "another"
-        elif name in run and name not in {"Kind", "Start"}:
+        elif name in run and name != "Start":
             row[name] = run[name]
         elif kind.startswith("Array("):
-            size = 1 if table == "mast_prices" else chance.randint(0, 3)
+            size = 5 if table == "mast_prices" else chance.randint(run["number"] >= WORSE, 3)
             size = sizes.setdefault(group, size) if dot else size
             inner = kind.removeprefix("Array(").removesuffix(")")
             row[name] = [_value(chance, table, name, inner, run) for _ in range(size)]
@@ -325,6 +381,8 @@ def _row(
                 ]
         else:
             row[name] = _value(chance, table, name, kind, run)
+        if name.endswith("At") and (table != "mast_judge_calls" or row[name] not in EDGES):
+            row[name] += timedelta(milliseconds=chance.randrange(60_000))  # no two at once
     return row
 
 
@@ -340,6 +398,8 @@ def _value(chance: random.Random, table: str, name: str, kind: str, run: dict[st
 
 def _possible(table: str, name: str, kind: str, run: dict[str, Any]) -> Sequence[Any]:
     last = name.rpartition(".")[2]
+    if last.endswith("SpanId"):
+        return ["", *(f"{run['number']:08x}{index:08x}" for index in (2, 3, 4, 6))]
     if last == "Status":
         return STATUS.get(table, ("ok", "ok", "ok", "unscored"))
     for end, values in VALUES.items():
@@ -348,5 +408,7 @@ def _possible(table: str, name: str, kind: str, run: dict[str, Any]) -> Sequence
         if last == f"{end}s" and name.startswith("Modes"):
             return values
     if kind.startswith("DateTime"):
-        return [run["RunEnd"] + timedelta(minutes=each) for each in (1, 7, 60, 600)]
+        times = [run["RunEnd"] + timedelta(minutes=each) for each in (1, 7, 60, 600)]
+        near = [END - timedelta(minutes=30), datetime.now(timezone.utc) - timedelta(days=1)]
+        return [*times, *EDGES, *(near if table == "mast_judge_calls" else ())]
     return next(values for begin, values in BY_TYPE.items() if kind.startswith(begin))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from filled_store import BEGIN, RUNS, fill
+from filled_store import BEGIN, END, FIRST, LAST, fill, start_of
 from server_users import store_with_users
 from stores import new_store
 
@@ -34,7 +34,6 @@ QUERIES = named_queries()
 GOLDEN = Path(__file__).with_name("query_rows.golden.json")
 SHOWN = Path(__file__).parents[2] / "build" / "query_rows"
 WRITE = bool(os.environ.get("MAST_TRACE_WRITE_GOLDEN"))
-END = BEGIN + timedelta(hours=3 * RUNS)
 RUN = f"{8:032x}"
 LOW: dict[str, Any] = {
     "min_runs": 2,
@@ -65,6 +64,7 @@ FILTERS: list[dict[str, Any]] = [
     {"outcomes": ["failure"], "before_run": RUN, "annotator": "ann"},
     {"states": ["judged", "open"], "begun": BEGIN + timedelta(days=5)},
     {"patterns": ["aa"], "only": [f"{number:032x}" for number in range(1, 30)]},
+    {"since": start_of(FIRST), "until": start_of(LAST), "model": "small"},
 ]
 TIES = {"search_hits", "tool_errors"}
 """Queries that may cut among equal rows."""
