@@ -38,6 +38,7 @@ VALUES: Final[dict[str, Sequence[Any]]] = {
     "Annotator": ("ann", "bob"),
     "Arm": ("fix", "keep", "identity"),
     "Author": ("ann", "bob"),
+    "Basis": ("record", "rule", "model", "contrast"),
     "ChangedAt": [BEGIN + timedelta(days=day) for day in range(1, 9)],
     "Code": tuple(FAILURE_MODES),
     "DecisiveRule": ("", "loop", "confirmed by replay"),
