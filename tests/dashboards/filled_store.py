@@ -29,6 +29,8 @@ WORSE: Final = 140
 END: Final = BEGIN + RUNS * BETWEEN
 FIRST, LAST = 24, 100
 """Numbers of runs with whose starts a range begins and ends."""
+A_TOOL: Final = timedelta(seconds=21)
+"""From the start of a run to that of its first tool."""
 PATTERN: Final = re.compile(r"Array\((.+)\)|Nullable\((.+)\)|LowCardinality\((.+)\)")
 AGENTS: Final = ("writer", "critic", "planner")
 MODELS: Final = ("small", "large")
@@ -154,7 +156,7 @@ def fill(store: Store) -> None:
         rows = [_row(chance, table, kinds, run) for run in drawn]
         store.insert(table, rows)
         # Each fifth row is written anew, for the reader to choose.
-        keys = kinds.keys() & found["Key"].split(", ")
+        keys = kinds.keys() & {*found["Key"].split(", "), "RunSeen"}
         store.insert(
             table,
             [

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from filled_store import BEGIN, END, FIRST, LAST, fill, start_of
+from filled_store import A_TOOL, BEGIN, END, FIRST, LAST, fill, start_of
 from server_users import store_with_users
 from stores import new_store
 
@@ -65,6 +65,10 @@ FILTERS: list[dict[str, Any]] = [
     {"states": ["judged", "open"], "begun": BEGIN + timedelta(days=5)},
     {"patterns": ["aa"], "only": [f"{number:032x}" for number in range(1, 30)]},
     {"since": start_of(FIRST), "until": start_of(LAST), "model": "small"},
+    {"since": start_of(FIRST) + A_TOOL, "until": start_of(LAST) + A_TOOL},
+    {"sort": "tokens", "outcomes": ["unknown"]},
+    {"sort": "steps", "outcomes": ["suspect"], "ascending": 1},
+    {"sort": "errors", "states": ["changed"]},
 ]
 TIES = {"search_hits", "tool_errors"}
 """Queries that may cut among equal rows."""

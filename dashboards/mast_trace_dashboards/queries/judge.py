@@ -55,7 +55,7 @@ SELECT
     sum(InputTokens) AS AllInputTokens, sum(CachedTokens) AS AllCachedTokens,
     sum(OutputTokens) AS AllOutputTokens, sum(CostUsd) AS Cost,
     quantileExactInclusive(0.95)(DurationMs) AS P95Ms,
-    argMaxIf(Error, StartedAt, Status != 'ok') AS LastError
+    argMaxIf(Error, (StartedAt, CallId), Status != 'ok') AS LastError
 FROM mast_judge_calls FINAL
 WHERE StartedAt >= {since:DateTime64(3)} AND StartedAt < {until:DateTime64(3)}
   AND (empty({projects:Array(String)}) OR has({projects:Array(String)}, Project))
