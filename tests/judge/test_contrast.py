@@ -148,3 +148,59 @@ def test_a_contrast_is_the_last_place_and_makes_no_run_suspect(outcome):
     expected = ["contrast"] if outcome == "failure" or before else []
     assert [each.basis for each in after[len(before) :]] == expected
     assert after[: len(before)] == before
+
+
+def _desk(*, number=0, posts=True, ends=True, extra=0, report=True, ticket="", day="2026-08-06"):
+    """A manager who has something looked into and mended, has it posted, and reports to the user."""
+    run = RunBuilder(task="Mend it.").says("manager", "Which region?", to="user")
+    run.says("user", "The usual one.", to="manager")
+    run.says("manager", f"Set it to {4170 + number}.", to="mender")
+    run.calls(
+        "mender", "set_limit", {"limit": ticket or 4170 + number}, f"done, was {3000 + number}"
+    )
+    run.says("mender", f"It was {3000 + number}." if report else "Done.", to="manager")
+    for _ in range(extra):
+        run.says("manager", "And now?", to="mender").says("mender", "As before.", to="manager")
+    if posts:
+        run.calls("herald", "post_status", {}, day)
+        run.says("herald", f"Posted on {day}.", to="manager")
+    return relations((run.says("manager", "It is over.", to="user") if ends else run).build())
+
+
+DESK = [_desk(number=number) for number in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("given", "step"),
+    [
+        ({}, None),
+        ({"posts": False}, 5),
+        ({"posts": False, "extra": 1}, None),
+        ({"report": False}, 4),
+        ({"ticket": "9191"}, 3),
+        ({"ticket": "7"}, 3),
+    ],
+    ids=str,
+)
+def test_an_end_a_report_and_an_argument_are_compared(given, step):
+    """The manager's first message to the user, a question, is no end. A run that goes on in vain ends as a consequence."""
+    said = contrasted(_desk(number=7, **given), DESK)
+    assert (said and said.step) == step
+
+
+def test_what_the_receiver_knows_already_may_be_left_out():
+    def told(text):
+        run = RunBuilder(task="Mend it.").calls("mender", "look", {}, "limit 4170, load 3312")
+        run.says("mender", "The limit is 4170, the load 3312.", to="manager")
+        return relations(run.says("mender", text, to="manager").build())
+
+    assert contrasted(told("Done."), [told("As I said, 4170.")] * 5) is None
+
+
+@pytest.mark.parametrize("year", [1696, 1736, 1999, 2031, 2105])
+@pytest.mark.parametrize(
+    "day", ["{0}-08-06", "06.08.{0}", "06 August {0}", "August 06, {0}", "Mon 06 Aug {0}"]
+)
+def test_a_date_is_the_same_in_other_words_in_any_century(year, day):
+    good = [_desk(number=number, day=f"{year}-08-06") for number in range(5)]
+    assert contrasted(_desk(number=7, day=day.format(year)), good) is None

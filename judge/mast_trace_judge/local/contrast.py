@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mast_trace.trajectory import StepKind
+from mast_trace_judge.intervals import wilson
 from mast_trace_judge.local.acts import call_key, failed, is_said, result_key
 from mast_trace_judge.local.figures import figures
 from mast_trace_judge.local.stated import (
@@ -23,6 +24,7 @@ from mast_trace_judge.local.stated import (
     days,
     fields,
     ids,
+    is_same,
     leaves,
     outside_dates,
     owner,
@@ -58,8 +60,8 @@ _SHORT: Final = 40
 """Characters of a value that is compared as such; longer ones are texts."""
 _AGENT: Final = re.compile(" (?:calls|writes to) ")
 _TRUTHS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
+_ASKED: Final = "the last message to "
 _IN_VAIN: Final = " in vain"
-_TELLS: Final = " tells "
 _MOST_STEPS: Final = 300
 """Steps of a run that are read; a difference behind them is not found."""
 
@@ -92,8 +94,8 @@ class Relations:
         first: the first time of each action.
         before: the calls before that, with their numbers of times; those of the whole run under ``""``.
         values: of arguments and results by their names, each with its first relation.
-        taken: the figures of results that each action takes over.
-        open: the fields of results that a message could have taken figures over from.
+        taken: the places from which each action takes values over, by the relation that says so.
+        open: the fields of results that a message could have taken figures over from, with the step of each.
         versions: of a good run's program, and of the run that is compared with it.
     """
 
@@ -104,8 +106,8 @@ class Relations:
     first: dict[str, Relation] = field(default_factory=dict)
     before: dict[str, frozenset[str]] = field(default_factory=lambda: {"": frozenset()})
     values: dict[str, dict[str, Relation]] = field(default_factory=dict)
-    taken: dict[str, set[str]] = field(default_factory=dict)
-    open: set[str] = field(default_factory=set)
+    taken: dict[str, dict[str, str]] = field(default_factory=dict)
+    open: dict[str, int] = field(default_factory=dict)
     versions: tuple[str, str] = ("", "")
 
     def add(self, kind: str, says: str, step: int, of: str = "") -> None:
@@ -116,15 +118,35 @@ class Relations:
         if kind in _VALUES:
             name, _, value = says.partition("=")
             self.values.setdefault(name, {}).setdefault(value, each)
-        elif kind == "takes":
-            self.taken.setdefault(of, set()).add(says)
         elif not of:
             self.first.setdefault(says, each)
             self.before.setdefault(says, self.before[""])
-            if kind != "message":
+            if kind not in {"message", "end"}:
                 number, call = self.counts[says], says.removesuffix(_IN_VAIN)
                 again = f"{call} {number} times" if number > 1 and kind != "failure" else call
                 self.before[""] |= {again}
+
+    @property
+    def actions(self) -> int:
+        """The number of actions, failed ones included."""
+        return sum(each.says == each.of for each in self.all)
+
+    def take(self, how: str, place: str, step: int, of: str) -> None:
+        """Add that an action takes a value over from a place."""
+        says = f"{how} {place}"
+        self.taken.setdefault(of, {})[says] = place
+        self.add("takes", says, step, of)
+
+    def end(self) -> None:
+        """Add the last message as an action of its own, before which all agents speak and all calls are made."""
+        last = next((each for each in reversed(self.all) if each.kind == "message"), None)
+        if last is None:
+            return
+        speak = [each for each in self.all if each.kind == "speaker"]
+        says = f"{last.says} at the end"
+        self.add("end", says, last.step)
+        self.before[says] = self.before[""] | {each.says for each in speak}
+        self.before[""] = self.before[says]
 
 
 class FirstDifference(NamedTuple):
@@ -173,7 +195,11 @@ def contrasted(run: Relations, good: Sequence[Relations]) -> FirstDifference | N
     if first is None:
         return None
     accused = sum(not kinds <= loud for kinds in apart)
-    why = f"{first.why}. The same comparison sets {accused} of these good runs apart."
+    limit = wilson(accused, len(good))[1]
+    why = (
+        f"{first.why}. The same comparison sets {accused} of these {len(good)} good runs apart,"
+        f" and of all good runs up to {limit:.0%}."
+    )
     theirs, own = {each.versions[0] for each in good}, good[0].versions[1]
     if own not in theirs:
         named = ", ".join(sorted(each or _UNKNOWN for each in theirs))
@@ -234,21 +260,27 @@ def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDi
 
 
 def _not_taken_over(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDifference]:
-    """Yield messages that leave out of results what such messages of all good runs take over."""
-    for of in sorted(run.first.keys() & good[0].taken.keys()):
-        usual = set.intersection(*(other.taken.get(of, set()) for other in good))
+    """Yield what takes no value over from a place from which it does in all good runs."""
+    for of in sorted(run.counts.keys() & good[0].taken.keys()):
+        usual = set.intersection(*({*other.taken.get(of, ())} for other in good))
         for missing in sorted(usual - run.counts.keys()):
-            if missing.partition(_TELLS)[2] not in run.open:
+            known = run.open.get(good[0].taken[of][missing])
+            if known is None:
                 continue
-            why = f"`{of}` without `{missing}`: with it {_in_all(good)}"
-            yield FirstDifference(run.first[of].step, "leaves out", why, missing)
+            later = (each for each in run.all if each.says == of and each.step > known)
+            # An action before the result could not take it over.
+            if each := next(later, None):
+                why = f"`{of}` without `{missing}`: with it {_in_all(good)}"
+                yield FirstDifference(each.step, f"{each.kind} leaves out", why, missing)
 
 
 def _not_before(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDifference]:
     """Yield actions before which a call is missing that comes before them in all good runs."""
     lacking: defaultdict[str, list[Relation]] = defaultdict(list)
+    # A longer run went on in vain and gave up: its end lacks something as a consequence.
+    ends_early = run.actions < min(other.actions for other in good)
     for of, each in sorted(run.first.items(), key=lambda one: one[1].step):
-        if all(of in other.before for other in good):
+        if all(of in other.before for other in good) and (each.kind != "end" or ends_early):
             usual = frozenset.intersection(*(other.before[of] for other in good))
             for missing in usual - run.before[of]:
                 # Messages come in any order, and calls often.
@@ -278,6 +310,7 @@ def relations(trajectory: Trajectory) -> Relations:
             reading.read_tool(step)
         elif is_said(step):
             reading.read_message(step)
+    reading.found.end()
     return reading.found
 
 
@@ -291,6 +324,10 @@ class _Reading:
         self._low: list[str] = []
         # Results of calls; empty for calls that change something: twice is twice, whatever the result.
         self._made: dict[tuple[str, str, str], str] = {}
+        # Those in the last message to each agent.
+        self._asked: defaultdict[str, set[str]] = defaultdict(set)
+        # The marks that each agent has heard, said or looked up.
+        self._has: defaultdict[str, set[str]] = defaultdict(set)
         # The fields of results by the marks that stand in them.
         self._stands: defaultdict[str, set[str]] = defaultdict(set)
         # The last result of each tool that an agent has got and not written about.
@@ -309,19 +346,31 @@ class _Reading:
             self._made = {each: result for each, result in self._made.items() if not result}
         self._made[key] = "" if changes else result_key(step)
         for name, value in leaves(arguments(step)):
-            given = f"{of} with {name}"
-            add("argument", given, at, of)
-            if not self._holds(step, value):
-                add("origin", f"{given} from nowhere", at, given)
-            if isinstance(value, str | bool) and len(str(value)) <= _SHORT:
-                add("value", f"{given}={value}", at, given)
+            self._read_argument(step, of, name, value)
         self._heard[owner(step)][step.tool] = step
         text = step.text[:_LONGEST]
         parts = [(name, str(value)) for name, value in fields(text)] or [("a figure", text)]
         for name, part in parts:
             for mark in _marks(part):
+                self._has[owner(step)].add(mark)
                 self._stands[mark].add(f"{name} of {step.tool}")
-                self.found.open.add(f"{name} of {step.tool}")
+                self.found.open.setdefault(f"{name} of {step.tool}", step.index)
+
+    def _read_argument(self, step: Step, of: str, name: str, value: Any) -> None:
+        given, add, at = f"{of} with {name}", self.found.add, step.index
+        add("argument", given, at, of)
+        if not self._holds(step, value):
+            add("origin", f"{given} from nowhere", at, given)
+        if isinstance(value, str | bool) and len(str(value)) <= _SHORT:
+            add("value", f"{given}={value}", at, given)
+        marks = _marks(str(value))
+        places = set[str]().union(*(self._stands[each] for each in marks))
+        if marks & self._asked[owner(step)]:
+            places.add(f"{_ASKED}{owner(step)}")
+        if not isinstance(value, str) and sum(map(str.isdigit, str(value))) < _DIGITS:
+            places |= self.found.open.keys()  # so short a number may be from anywhere
+        for place in sorted(places):
+            self.found.take(f"{name} from", place, at, given)
 
     def read_message(self, step: Step) -> None:
         of, add, at = (
@@ -330,12 +379,24 @@ class _Reading:
             step.index,
         )
         add("message", of, at)
+        if (speaks := f"{step.agent} speaks") not in self.found.counts:
+            add("speaker", speaks, at, of)
         text = step.text[:_LONGEST]
-        marks = _marks(text)
-        # A text that is not read whole may take over everything.
-        told = [self.found.open] if len(step.text) > _LONGEST else map(self._stands.get, marks)
-        for place in sorted(set[str]().union(*filter(None, told))):
-            add("takes", f"{step.agent}{_TELLS}{place}", at, of)
+        # A text that is not read whole may hold everything.
+        whole, marks = len(step.text) <= _LONGEST, _marks(text)
+        for each in step.recipients:
+            self._asked[each] = marks
+            self.found.open.pop(f"{_ASKED}{each}", None)
+            if whole:
+                self.found.open[f"{_ASKED}{each}"] = at
+        # A message may leave out values that all receivers have heard, said or looked up before.
+        receivers = step.recipients or ("",)
+        new = {each for each in marks if any(each not in self._has[one] for one in receivers)}
+        for each in (step.agent, *receivers):
+            self._has[each] |= marks
+        told = (self._stands[each] for each in new) if whole else [set(self.found.open)]
+        for place in sorted(set[str]().union(*told)):
+            self.found.take(f"{step.agent} tells", place, at, of)
         known = self._known.before(step)
         for result in self._heard.pop(step.agent, {}).values():
             for name, value in fields(result.text, f"{known.trajectory.task} {text}"):
@@ -370,8 +431,10 @@ def _from_nowhere(known: Known, text: str) -> Iterator[str]:
     """Yield the kinds of values that a text states and the run neither holds before nor implies."""
     if not all(map(known.has_figure, _figures(text))):
         yield "figure"
-    read = {reading[1:] for reading in known.dates}
-    if any(read.isdisjoint(one[1:] for one in day.readings) for day in days(text)):
+    if any(
+        not any(is_same(one, other) for one in day.readings for other in known.dates)
+        for day in days(text)
+    ):
         yield "date"
     if ids(text) - known.names:
         yield "identifier"

@@ -41,11 +41,12 @@ _MONTHS = {
     for name in names.split()
 }
 _NAME = "(?:" + "|".join(_MONTHS) + r")[a-z\u00e4]{0,7}\.?"
+_YEAR = r"(?:1[5-9]|20|21)\d\d"
 _DATE = re.compile(
-    r"(?<![\d.-])(?:(?P<y>(?:19|20)\d\d)[-/](?P<m>\d{1,2})[-/](?P<d>\d{1,2})"
-    r"|(?P<d1>\d{1,2})[./](?P<d2>\d{1,2})[./](?P<y2>(?:19|20)\d\d)"
-    rf"|(?P<d3>\d{{1,2}})(?:st|nd|rd|th|\.)?\s(?:of\s|de\s)?(?P<n3>{_NAME})(?:,?\s(?:de\s)?(?P<y3>(?:19|20)\d\d))?"
-    rf"|\b(?P<n4>{_NAME})\s(?P<d4>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s(?P<y4>(?:19|20)\d\d))?)(?![\d-])",
+    rf"(?<![\d.-])(?:(?P<y>{_YEAR})[-/](?P<m>\d{{1,2}})[-/](?P<d>\d{{1,2}})"
+    rf"|(?P<d1>\d{{1,2}})[./](?P<d2>\d{{1,2}})[./](?P<y2>{_YEAR})"
+    rf"|(?P<d3>\d{{1,2}})(?:st|nd|rd|th|\.)?\s(?:of\s|de\s)?(?P<n3>{_NAME})(?:,?\s(?:de\s)?(?P<y3>{_YEAR}))?"
+    rf"|\b(?P<n4>{_NAME})\s(?P<d4>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s(?P<y4>{_YEAR}))?)(?![\d-])",
     re.IGNORECASE,
 )
 _ID = re.compile(r"(?<![\w./:@-])(?=[\w-]*[A-Za-z])[A-Z0-9a-z][\w-]{2,39}(?![\w@]|[./]\w)")
@@ -302,7 +303,7 @@ class Known:
         """
         if len(self.dates) > TOO_MANY:
             return True
-        if any(_same(one, other) for one in day.readings for other in self.dates):
+        if any(is_same(one, other) for one in day.readings for other in self.dates):
             return True
         gaps = {gap + more for gap in (*self.gaps, *told) for more in (-1, 0, 1)}
         for one in day.readings:
@@ -331,7 +332,7 @@ class Known:
             return False
         said = {reading[1:] for each in stated for reading in each.readings}
         return any(
-            _same((0, one[1], 1), (0, other[1], 1))
+            is_same((0, one[1], 1), (0, other[1], 1))
             and (one[0] == other[0] or not one[0] or not other[0])
             and abs(one[2] - other[2]) >= _DERIVED
             and (one[2] - other[2]) % 7 != 0
@@ -389,7 +390,8 @@ def _is_slip(one: str, other: str) -> bool:
     return min(one, other, key=len) in max(one, other, key=len)
 
 
-def _same(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+def is_same(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+    """Return whether two dates are one, as far as their years are given."""
     return one[1:] == other[1:] and (one[0] == other[0] or not one[0] or not other[0])
 
 
