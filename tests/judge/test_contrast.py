@@ -204,3 +204,26 @@ def test_what_the_receiver_knows_already_may_be_left_out():
 def test_a_date_is_the_same_in_other_words_in_any_century(year, day):
     good = [_desk(number=number, day=f"{year}-08-06") for number in range(5)]
     assert contrasted(_desk(number=7, day=day.format(year)), good) is None
+
+
+def _released(good, told=None, used=None):
+    """An analyst names a release, the manager asks for it, and an operator takes it back."""
+    run = RunBuilder(task="Find the bad release.").calls("analyst", "releases", {}, f"bad: {good}")
+    run.says("analyst", f"It is {told or good}.", to="manager")
+    run.says("manager", f"Take {told or good} back.", to="operator")
+    run.calls("operator", "take_back", {"release": used or told or good}, "done")
+    return relations(run.says("operator", "Done.", to="manager").build())
+
+
+RELEASES = [_released(each) for each in ("3.72.1", "2.45.7", "10.0.12.9", "v4.1.30", "1.73.8")]
+
+
+@pytest.mark.parametrize(
+    ("given", "step"),
+    [({}, None), ({"told": "5.19.3"}, 1), ({"used": "5.19.3"}, 3), ({"used": "5.91.2"}, 3)],
+    ids=str,
+)
+def test_numbers_of_releases_are_names(given, step):
+    """They share figures with others: 5.91.3 and 5.91.2 have two."""
+    said = contrasted(_released("5.91.3", **given), RELEASES)
+    assert (said and said.step) == step

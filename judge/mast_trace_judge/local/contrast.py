@@ -51,6 +51,7 @@ _VALUES: Final = frozenset({"value", "truth"})
 _UNUSUAL: Final = frozenset({"act", "origin", "again", "figure", "date", "identifier"})
 """Kinds of which a new one tells something. New messages, looks at something and failures are rare branches of good runs."""
 _ACTIONS: Final = frozenset({"act", "look", "message"})
+_DOTTED: Final = re.compile(r"(?<![\w.])v?\d+(?:\.\d+){2,}(?!\w|\.\d)")
 _LONGEST: Final = 8000
 _NAME: Final = 5
 """Letters below which a word stands anywhere by chance."""
@@ -436,7 +437,8 @@ def _from_nowhere(known: Known, text: str) -> Iterator[str]:
         for day in days(text)
     ):
         yield "date"
-    if ids(text) - known.names:
+    new = _names(text) - known.names
+    if any(not any(each in other.lower() for other in known.texts) for each in new):
         yield "identifier"
 
 
@@ -445,10 +447,17 @@ def _is_word(text: str) -> bool:
 
 
 def _figures(text: str) -> list[Figure]:
-    return [each for each in outside_dates(text) if sum(map(str.isdigit, each.literal)) >= 2]
+    plain = _DOTTED.sub(lambda found: found[0] if days(found[0]) else " ", text)
+    return [each for each in outside_dates(plain) if sum(map(str.isdigit, each.literal)) >= 2]
 
 
 def _marks(text: str) -> set[str]:
     """Return the figures, dates and identifiers of a text in one spelling."""
     dates = {f"date {one[1:]}" for day in days(text) for one in day.readings}
-    return {f"{value:g}" for each in _figures(text) for value in each.as_one} | dates | ids(text)
+    return {f"{value:g}" for each in _figures(text) for value in each.as_one} | dates | _names(text)
+
+
+def _names(text: str) -> set[str]:
+    """Return the identifiers of a text, and the numbers of versions and addresses such as 3.72.1."""
+    dotted = {each[0].lower() for each in _DOTTED.finditer(text) if not days(each[0])}
+    return dotted | ids(text)
