@@ -60,7 +60,8 @@ FROM (
 )
 GROUP BY Later, ServiceName, Version, Branch, State, Outcome, OutcomeSource, JudgeVersion, ShownBits,
   ExaminedBits
-ORDER BY Later, ServiceName, Version, Branch, State, Outcome, JudgeVersion, ShownBits, ExaminedBits""",
+ORDER BY Later, ServiceName, Version, Branch, State, Outcome, OutcomeSource, JudgeVersion, ShownBits,
+  ExaminedBits""",
     params={
         **RANGE,
         "moment": Param(
