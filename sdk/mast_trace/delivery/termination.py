@@ -11,6 +11,7 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from types import FrameType
 from typing import Any, Final
 
@@ -25,7 +26,6 @@ from mast_trace.delivery.span_queue import (
 
 _SECONDS: Final = 2.0
 """Time by which delivery may delay the end of the process."""
-_hooked = False
 
 
 def flush_at_termination(*, on_sigterm: bool) -> None:
@@ -34,21 +34,29 @@ def flush_at_termination(*, on_sigterm: bool) -> None:
     Args:
         on_sigterm: also when SIGTERM does; handlers of others, also those in C, are left alone.
     """
-    global _hooked  # noqa: PLW0603  # the hooks stay for the life of the process
-    if not _hooked:
-        _hooked = True
-        wrapt.wrap_function_wrapper("os", "_exit", _exit)
-        wrapt.register_post_import_hook(_wrap_uvicorn, "uvicorn.server")
-        for package in TERMINATING:
-            wrapt.register_post_import_hook(_leave_in_workers, f"{package}.util")
+    _wrap_exit()
+    if not on_sigterm:
+        return
+    _wrap_others()
     if (
-        on_sigterm
-        and _is_main_thread()
+        _is_main_thread()
         and not is_terminated_at_the_end()
         and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         and not _c_handler()
     ):
         signal.signal(signal.SIGTERM, _terminated)
+
+
+@cache  # as the hooks below, once for the life of the process
+def _wrap_exit() -> None:
+    wrapt.wrap_function_wrapper("os", "_exit", _exit)
+
+
+@cache
+def _wrap_others() -> None:
+    wrapt.register_post_import_hook(_wrap_uvicorn, "uvicorn.server")
+    for package in TERMINATING:
+        wrapt.register_post_import_hook(_leave_in_workers, f"{package}.util")
 
 
 def leave_termination() -> None:
