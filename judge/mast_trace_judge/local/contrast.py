@@ -93,10 +93,12 @@ class Relations:
         all: the relations, in the order of the steps.
         counts: how often each holds.
         first: the first time of each action.
-        before: the calls before that, with their numbers of times; those of the whole run under ``""``.
+        before: the calls before that, with their numbers of times; before the end, and under ``""`` for the whole run,
+            also the agents that have spoken.
         values: of arguments and results by their names, each with its first relation.
         taken: the places from which each action takes values over, by the relation that says so.
-        open: the fields of results that a message could have taken figures over from, with the step of each.
+        open: the places from which values could be taken over, with the step of each: fields of results, and the last
+            message to each agent.
         versions: of a good run's program, and of the run that is compared with it.
     """
 

@@ -167,9 +167,8 @@ class SpanSender:
 
     def _start(self) -> None:
         thread = threading.Thread(target=self._work, name="mast-trace-export", daemon=True)
-        with suppress(
-            RuntimeError
-        ):  # the interpreter shuts down: `close` delivers the waiting spans
+        # Where the interpreter shuts down, `close` delivers the waiting spans.
+        with suppress(RuntimeError):
             thread.start()
             self._thread = thread
 
