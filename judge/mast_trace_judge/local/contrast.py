@@ -51,7 +51,10 @@ _VALUES: Final = frozenset({"value", "truth"})
 _UNUSUAL: Final = frozenset({"act", "origin", "again", "figure", "date", "identifier"})
 """Kinds of which a new one tells something. New messages, looks at something and failures are rare branches of good runs."""
 _ACTIONS: Final = frozenset({"act", "look", "message"})
-_DOTTED: Final = re.compile(r"(?<![\w.])v?\d+(?:\.\d+){2,}(?!\w|\.\d)")
+_DOTTED: Final = re.compile(r"(?<![\w.])(?!\d{1,2}\.\d{1,2}\.\d{4}\b)v?\d+(?:\.\d+){2,}(?!\w|\.\d)")
+"""Numbers of versions and addresses, which are no dates."""
+_MOST_DOTTED: Final = 20
+"""Dotted numbers of a message that are looked for in all texts before it; a longer list is a listing."""
 _LONGEST: Final = 8000
 _NAME: Final = 5
 """Letters below which a word stands anywhere by chance."""
@@ -439,8 +442,10 @@ def _from_nowhere(known: Known, text: str) -> Iterator[str]:
         for day in days(text)
     ):
         yield "date"
-    new = _names(text) - known.names
-    if any(not any(each in other.lower() for other in known.texts) for each in new):
+    if ids(text) - known.names or any(
+        not any(each in other for other in known.texts)
+        for each in _DOTTED.findall(text)[:_MOST_DOTTED]
+    ):
         yield "identifier"
 
 
@@ -449,7 +454,7 @@ def _is_word(text: str) -> bool:
 
 
 def _figures(text: str) -> list[Figure]:
-    plain = _DOTTED.sub(lambda found: found[0] if days(found[0]) else " ", text)
+    plain = _DOTTED.sub(" ", text)
     return [each for each in outside_dates(plain) if sum(map(str.isdigit, each.literal)) >= 2]
 
 
@@ -461,5 +466,4 @@ def _marks(text: str) -> set[str]:
 
 def _names(text: str) -> set[str]:
     """Return the identifiers of a text, and the numbers of versions and addresses such as 3.72.1."""
-    dotted = {each[0].lower() for each in _DOTTED.finditer(text) if not days(each[0])}
-    return dotted | ids(text)
+    return {*_DOTTED.findall(text), *ids(text)}
