@@ -16,7 +16,8 @@ from random import Random
 sys.path.insert(0, str(Path(__file__).parents[1] / "faults"))
 from generate import cases
 
-from mast_trace_judge.local.contrast import contrasted, relations
+from mast_trace_judge.local.contrast import contrasted
+from mast_trace_judge.local.relations import relations
 
 HEAD = """| good runs | failing | right first | wrong | silent | healthy accused | constant step |
 |---|---|---|---|---|---|---|"""
@@ -37,9 +38,8 @@ def main() -> None:
             for number, count in counts.items():
                 same = [run for team, run in good if team == case.team]
                 drawn = Random(f"{seed} {case.id} {number}").sample(same, number)
-                said = contrasted(failing, drawn)
-                wrong = said is not None and said.step != case.step
-                count["silent" if said is None else "wrong" if wrong else "right"] += 1
+                step = said.step if (said := contrasted(failing, drawn)) else None
+                count["silent" if step is None else "right" if step == case.step else "wrong"] += 1
                 count["accused"] += contrasted(twin, drawn) is not None
     print(HEAD)
     for number, count in counts.items():

@@ -14,8 +14,9 @@ from mast_trace.trajectory import StepKind
 from mast_trace_judge.assembly import assemble, unscored
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.llm.budget import UsageMeter
-from mast_trace_judge.local.contrast import contrasted, relations
+from mast_trace_judge.local.contrast import contrasted
 from mast_trace_judge.local.layers import LocalFindings, judge_by_rules
+from mast_trace_judge.local.relations import relations
 from mast_trace_judge.look_first import places
 from mast_trace_judge.store.ledger import Ledger, MemoryLedger
 from mast_trace_judge.version import judge_version, own_profiles, rules_of
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from mast_trace_judge.llm.interview import Interview
     from mast_trace_judge.llm.layer import ModelLayer
     from mast_trace_judge.llm.verification import ModelReading
-    from mast_trace_judge.local.contrast import Relations
+    from mast_trace_judge.local.relations import Relations
     from mast_trace_judge.verdict import Verdict
 
 _LOG = logging.getLogger(__name__)

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.local.contrast import FEWEST, contrasted, relations
+from mast_trace_judge.local.contrast import FEWEST, contrasted
 from mast_trace_judge.local.layers import judge_by_rules
+from mast_trace_judge.local.relations import relations
 from mast_trace_judge.look_first import places
 
 

@@ -28,8 +28,9 @@ sys.path += [str(TESTS), str(TESTS.parent / "examples")]
 from known_truth.drawn_stories import VARIANTS
 from known_truth.drawn_teams import TEAMS, record
 
-from mast_trace_judge.local.contrast import contrasted, relations
+from mast_trace_judge.local.contrast import contrasted
 from mast_trace_judge.local.layers import judge_by_rules
+from mast_trace_judge.local.relations import relations
 from mast_trace_judge.look_first import places
 
 if TYPE_CHECKING:

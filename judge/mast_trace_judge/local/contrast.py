@@ -10,31 +10,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from mast_trace.trajectory import StepKind
 from mast_trace_judge.intervals import wilson
-from mast_trace_judge.local.acts import call_key, failed, is_said, result_key
-from mast_trace_judge.local.figures import figures
-from mast_trace_judge.local.stated import (
-    Known,
-    acts,
-    arguments,
-    days,
-    fields,
-    ids,
-    is_same,
-    leaves,
-    outside_dates,
-    owner,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from mast_trace.trajectory import Step, Trajectory
-    from mast_trace_judge.local.figures import Figure
+    from mast_trace_judge.local.relations import Relation, Relations
 
 FEWEST: Final = 3
 """Good runs from which a contrast speaks: of fewer, nothing tells how much good runs differ."""
@@ -47,112 +30,10 @@ _RARE: Final = 15
 _ORDER: Final = 8
 """Good runs from which the order of two calls is more than chance: in 5, it is the same in one of 16 cases."""
 _UNKNOWN: Final = "none known"
-_VALUES: Final = frozenset({"value", "truth"})
 _UNUSUAL: Final = frozenset({"act", "origin", "again", "figure", "date", "identifier"})
 """Kinds of which a new one tells something. New messages, looks at something and failures are rare branches of good runs."""
 _ACTIONS: Final = frozenset({"act", "look", "message"})
-_DOTTED: Final = re.compile(r"(?<![\w.])(?!\d{1,2}\.\d{1,2}\.\d{4}\b)v?\d+(?:\.\d+){2,}(?!\w|\.\d)")
-"""Numbers of versions and addresses, which are no dates."""
-_MOST_DOTTED: Final = 20
-"""Dotted numbers of a message that are looked for in all texts before it; a longer list is a listing."""
-_LONGEST: Final = 8000
-_NAME: Final = 5
-"""Letters below which a word stands anywhere by chance."""
-_DIGITS: Final = 3
-"""Digits below which nearly every number stands in a run, or follows from what does, by chance."""
-_SHORT: Final = 40
-"""Characters of a value that is compared as such; longer ones are texts."""
 _AGENT: Final = re.compile(" (?:calls|writes to) ")
-_TRUTHS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
-_ASKED: Final = "the last message to "
-_IN_VAIN: Final = " in vain"
-_MOST_STEPS: Final = 300
-"""Steps of a run that are read; a difference behind them is not found."""
-
-
-class Relation(NamedTuple):
-    """Something that holds at a step of a run.
-
-    Attributes:
-        kind: of relation; good runs decide for each kind whether it tells anything.
-        says: the relation in words.
-        step: its index.
-        of: the action that it belongs to; equal to ``says`` for the action itself.
-    """
-
-    kind: str
-    says: str
-    step: int
-    of: str
-
-
-@dataclass
-class Relations:
-    """The relations of a run.
-
-    Attributes:
-        trace_id: of the run.
-        task: its task.
-        all: the relations, in the order of the steps.
-        counts: how often each holds.
-        first: the first time of each action.
-        before: the calls before that, with their numbers of times; before the end, and under ``""`` for the whole run,
-            also the agents that have spoken.
-        values: of arguments and results by their names, each with its first relation.
-        taken: the places from which each action takes values over, by the relation that says so.
-        open: the places from which values could be taken over, with the step of each: fields of results, and the last
-            message to each agent.
-        versions: of a good run's program, and of the run that is compared with it.
-    """
-
-    trace_id: str
-    task: str
-    all: list[Relation] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
-    first: dict[str, Relation] = field(default_factory=dict)
-    before: dict[str, frozenset[str]] = field(default_factory=lambda: {"": frozenset()})
-    values: dict[str, dict[str, Relation]] = field(default_factory=dict)
-    taken: dict[str, dict[str, str]] = field(default_factory=dict)
-    open: dict[str, int] = field(default_factory=dict)
-    versions: tuple[str, str] = ("", "")
-
-    def add(self, kind: str, says: str, step: int, of: str = "") -> None:
-        """Add a relation; without ``of``, it is an action."""
-        each = Relation(kind, says, step, of or says)
-        self.all.append(each)
-        self.counts[says] += 1
-        if kind in _VALUES:
-            name, _, value = says.partition("=")
-            self.values.setdefault(name, {}).setdefault(value, each)
-        elif not of:
-            self.first.setdefault(says, each)
-            self.before.setdefault(says, self.before[""])
-            if kind not in {"message", "end"}:
-                number, call = self.counts[says], says.removesuffix(_IN_VAIN)
-                again = f"{call} {number} times" if number > 1 and kind != "failure" else call
-                self.before[""] |= {again}
-
-    @property
-    def actions(self) -> int:
-        """The number of actions, failed ones included."""
-        return sum(each.says == each.of for each in self.all)
-
-    def take(self, how: str, place: str, step: int, of: str) -> None:
-        """Add that an action takes a value over from a place."""
-        says = f"{how} {place}"
-        self.taken.setdefault(of, {})[says] = place
-        self.add("takes", says, step, of)
-
-    def end(self) -> None:
-        """Add the last message as an action of its own, before which all agents speak and all calls are made."""
-        last = next((each for each in reversed(self.all) if each.kind == "message"), None)
-        if last is None:
-            return
-        speak = [each for each in self.all if each.kind == "speaker"]
-        says = f"{last.says} at the end"
-        self.add("end", says, last.step)
-        self.before[says] = self.before[""] | {each.says for each in speak}
-        self.before[""] = self.before[says]
 
 
 class FirstDifference(NamedTuple):
@@ -308,162 +189,5 @@ def _in_all(good: Sequence[Relations]) -> str:
     return f"in {len(good)} of {len(good)} good runs"
 
 
-def relations(trajectory: Trajectory) -> Relations:
-    """Return the relations of a run."""
-    reading = _Reading(trajectory)
-    for step in trajectory.read_steps[:_MOST_STEPS]:
-        if step.kind is StepKind.TOOL and not step.synthetic:
-            reading.read_tool(step)
-        elif is_said(step):
-            reading.read_message(step)
-    reading.found.end()
-    return reading.found
-
-
-class _Reading:
-    """Reads the relations of one run."""
-
-    def __init__(self, trajectory: Trajectory) -> None:
-        self.found = Relations(trajectory.trace_id, trajectory.task[:_LONGEST])
-        self._known = Known(trajectory)
-        self._steps = trajectory.steps
-        self._low: list[str] = []
-        # Results of calls; empty for calls that change something: twice is twice, whatever the result.
-        self._made: dict[tuple[str, str, str], str] = {}
-        # Those in the last message to each agent.
-        self._asked: defaultdict[str, set[str]] = defaultdict(set)
-        # The marks that each agent has heard, said or looked up.
-        self._has: defaultdict[str, set[str]] = defaultdict(set)
-        # The fields of results by the marks that stand in them.
-        self._stands: defaultdict[str, set[str]] = defaultdict(set)
-        # The last result of each tool that an agent has got and not written about.
-        self._heard: defaultdict[str, dict[str, Step]] = defaultdict(dict)
-
-    def read_tool(self, step: Step) -> None:
-        of, add, at = f"{owner(step)} calls {step.tool}", self.found.add, step.index
-        if failed(step):
-            add("failure", of + _IN_VAIN, at)
-            return
-        changes, key = acts(step), call_key(step)
-        add("act" if changes else "look", of, at)
-        if self._made.get(key) in {"", result_key(step)}:
-            add("again", f"{of} again in the same way", at, of)
-        if changes:
-            self._made = {each: result for each, result in self._made.items() if not result}
-        self._made[key] = "" if changes else result_key(step)
-        for name, value in leaves(arguments(step)):
-            self._read_argument(step, of, name, value)
-        self._heard[owner(step)][step.tool] = step
-        text = step.text[:_LONGEST]
-        parts = [(name, str(value)) for name, value in fields(text)] or [("a figure", text)]
-        for name, part in parts:
-            for mark in _marks(part):
-                self._has[owner(step)].add(mark)
-                self._stands[mark].add(f"{name} of {step.tool}")
-                self.found.open.setdefault(f"{name} of {step.tool}", step.index)
-
-    def _read_argument(self, step: Step, of: str, name: str, value: Any) -> None:
-        given, add, at = f"{of} with {name}", self.found.add, step.index
-        add("argument", given, at, of)
-        if not self._holds(step, value):
-            add("origin", f"{given} from nowhere", at, given)
-        if isinstance(value, str | bool) and len(str(value)) <= _SHORT:
-            add("value", f"{given}={value}", at, given)
-        marks = _marks(str(value))
-        places = set[str]().union(*(self._stands[each] for each in marks))
-        if marks & self._asked[owner(step)]:
-            places.add(f"{_ASKED}{owner(step)}")
-        if not isinstance(value, str) and sum(map(str.isdigit, str(value))) < _DIGITS:
-            places |= self.found.open.keys()  # so short a number may be from anywhere
-        for place in sorted(places):
-            self.found.take(f"{name} from", place, at, given)
-
-    def read_message(self, step: Step) -> None:
-        of, add, at = (
-            f"{step.agent} writes to {', '.join(sorted(step.recipients))}",
-            self.found.add,
-            step.index,
-        )
-        add("message", of, at)
-        if (speaks := f"{step.agent} speaks") not in self.found.counts:
-            add("speaker", speaks, at, of)
-        text = step.text[:_LONGEST]
-        # A text that is not read whole may hold everything.
-        whole, marks = len(step.text) <= _LONGEST, _marks(text)
-        for each in step.recipients:
-            self._asked[each] = marks
-            self.found.open.pop(f"{_ASKED}{each}", None)
-            if whole:
-                self.found.open[f"{_ASKED}{each}"] = at
-        # A message may leave out values that all receivers have heard, said or looked up before.
-        receivers = step.recipients or ("",)
-        new = {each for each in marks if any(each not in self._has[one] for one in receivers)}
-        for each in (step.agent, *receivers):
-            self._has[each] |= marks
-        told = (self._stands[each] for each in new) if whole else [set(self.found.open)]
-        for place in sorted(set[str]().union(*told)):
-            self.found.take(f"{step.agent} tells", place, at, of)
-        known = self._known.before(step)
-        for result in self._heard.pop(step.agent, {}).values():
-            for name, value in fields(result.text, f"{known.trajectory.task} {text}"):
-                if truth := _TRUTHS.get(str(value).lower()):
-                    says = f"{step.agent} goes on where {name} of {result.tool}={truth}"
-                    add("truth", says, at, of)
-        for kind in _from_nowhere(known, text):
-            add(kind, f"{step.agent} states a new {kind}", at, of)
-
-    def _holds(self, step: Step, value: Any) -> bool:
-        """Return whether the run holds the value of an argument before, or values that it may be made of.
-
-        The message by which the agent asks for the call is no origin.
-        """
-        asked = self._steps[step.index - 1] if step.index else step
-        ask = asked.kind is not StepKind.TOOL and asked.agent == owner(step)
-        known, text = self._known.before(asked if ask else step), str(value)
-        if isinstance(value, bool) or value is None or (text.isalpha() and len(text) < _NAME):
-            return True
-        if isinstance(value, int | float):
-            long = (
-                each for each in figures(text) if sum(map(str.isdigit, each.literal)) >= _DIGITS
-            )
-            return all(map(known.has_figure, long))
-        if days(text):
-            return "date" not in _from_nowhere(known, text)
-        self._low += [each.lower() for each in known.texts[len(self._low) :]]
-        return any(text.lower() in each for each in self._low)
-
-
-def _from_nowhere(known: Known, text: str) -> Iterator[str]:
-    """Yield the kinds of values that a text states and the run neither holds before nor implies."""
-    if not all(map(known.has_figure, _figures(text))):
-        yield "figure"
-    if any(
-        not any(is_same(one, other) for one in day.readings for other in known.dates)
-        for day in days(text)
-    ):
-        yield "date"
-    if ids(text) - known.names or any(
-        not any(each in other for other in known.texts)
-        for each in _DOTTED.findall(text)[:_MOST_DOTTED]
-    ):
-        yield "identifier"
-
-
 def _is_word(text: str) -> bool:
     return text.split() == [text]
-
-
-def _figures(text: str) -> list[Figure]:
-    plain = _DOTTED.sub(" ", text)
-    return [each for each in outside_dates(plain) if sum(map(str.isdigit, each.literal)) >= 2]
-
-
-def _marks(text: str) -> set[str]:
-    """Return the figures, dates and identifiers of a text in one spelling."""
-    dates = {f"date {one[1:]}" for day in days(text) for one in day.readings}
-    return {f"{value:g}" for each in _figures(text) for value in each.as_one} | dates | _names(text)
-
-
-def _names(text: str) -> set[str]:
-    """Return the identifiers of a text, and the numbers of versions and addresses such as 3.72.1."""
-    return {*_DOTTED.findall(text), *ids(text)}

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_collector.storage.run_spans import RunSpans
-from mast_trace_judge.local.contrast import Relations, relations
 from mast_trace_judge.local.long_runs import PAGE_BYTES, read_run
+from mast_trace_judge.local.relations import Relations, relations
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
