@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import date, timedelta
 
 import pytest
 from judge.builders import RunBuilder
@@ -228,3 +229,68 @@ def test_numbers_of_releases_are_names(given, step):
     """They share figures with others: 5.91.3 and 5.91.2 have two."""
     said = contrasted(_released("5.91.3", **given), RELEASES)
     assert (said and said.step) == step
+
+
+STOCK = [("expired", 41, 75), ("valid", 29, 40), ("valid", 67, 90)]
+CITIES = ("Reims", "Porto", "Turin", "Basel")
+
+
+def _plan(number, *, row=1, more=0.0, unit="mL", late=0, told=True, old=False):
+    """A chemist picks the cheapest valid lot and dilutes, a planner adds days, a courier goes where the user says.
+
+    The listing's order and all figures differ from run to run.
+    """
+    want, portion, period = 2 + number % 7, 50 * (1 + number % 4), 11 + number % 5
+    lots = [
+        {
+            "lot": 34871 + 997 * place + number,
+            "state": state,
+            "price": price,
+            "mM": made + number % 4,
+        }
+        for place, (state, price, made) in enumerate(STOCK)
+    ]
+    picked, city = lots[row], CITIES[number % 4]
+    start = date(2031, 1 + number % 12, 5 + number % 9)
+    due = start + timedelta(days=period + late)
+    run = RunBuilder(task="")
+    run.asks(f"Make {want} mM in {portion} mL" + f" for {city}." * told, to="intake")
+    run.says("intake", f"{want} mM in {portion} mL, to {city}.", to=("chemist", "courier"))
+    run.calls("chemist", "stock", {}, json.dumps(lots[number % 3 :] + lots[: number % 3]))
+    volume = want * portion / picked["mM"] + more
+    run.says("chemist", f"{volume:.3f} {unit} of lot {picked['lot']}.", to="planner")
+    run.calls("planner", "terms", {}, json.dumps({"from": start.isoformat(), "period": period}))
+    run.says("planner", f"Due on {due.isoformat()}.", to="courier")
+    for level in (7003 + number, 8111 + 3 * number):
+        run.calls("courier", "level", {}, json.dumps({"level": level}))
+    run.calls("courier", "carry", {"city": city}, "done")
+    return run.says("courier", f"Level {7003 + number if old else level}.", to="user").build()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "step", "shown"),
+    [
+        ({}, None, ""),
+        ({"row": 0}, 3, "has state` = expired"),
+        ({"row": 2}, 3, "has the lowest price` = no"),
+        ({"more": 1.7}, 3, "x the last mm heard / mM of the picked row"),
+        ({"unit": "uL"}, 3, "states volume in` = ul"),
+        ({"late": 9}, 5, "from of terms + period of terms"),
+        ({"told": False}, 1, "city that stood first in` = intake"),
+        ({"old": True}, 9, "tells level of level"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("number", [30, 41])
+def test_a_choice_a_formula_a_unit_and_a_source_are_compared(wrong, step, shown, number):
+    good = [relations(_plan(each)) for each in range(10)]
+    said = contrasted(relations(_plan(number, **wrong)), good)
+    assert (said and said.step) == step
+    assert said is None or shown in said.why
+
+
+def test_numbers_beyond_all_measure_are_compared_with_nothing():
+    rows = [{"id": f"AB{number}12", "size": 10 ** (300 * number)} for number in range(3)]
+    run = RunBuilder().calls("clerk", "list_all", {}, json.dumps(rows))
+    run.says("clerk", "I take AB112, of 1" + 400 * "0" + " kg.", to="user")
+    assert "the row of list_all that clerk picks has size" not in relations(run.build()).values

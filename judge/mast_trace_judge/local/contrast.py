@@ -1,8 +1,9 @@
 """Contrast of a run with good runs of the same program: the first step that does what none of them does.
 
 Compared are relations, and no sentences: who calls which tool, from where its arguments come, what is done again,
-who writes to whom, which figures of a result a message takes over, and what comes before what. The same is asked of
-each good run against the others. The kinds of difference by which good runs differ most from each other are left
+who writes to whom, which figures of a result a message takes over, which row of a listing it picks, by which formula
+and in which unit it states a figure, and what comes before what. The same is asked of each good run against the
+others. The kinds of difference by which good runs differ most from each other are left
 out until one good run in ten at most would be accused.
 """
 
@@ -13,6 +14,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mast_trace_judge.intervals import wilson
+from mast_trace_judge.local.relations import GIVEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +32,12 @@ _RARE: Final = 15
 _ORDER: Final = 8
 """Good runs from which the order of two calls is more than chance: in 5, it is the same in one of 16 cases."""
 _UNKNOWN: Final = "none known"
+_AGREE: Final = {
+    "truth": FEWEST,
+    **dict.fromkeys(("value", "unit", "heard unit", "source", "rank"), _CONSTANT),
+    "rank of two": _ORDER,
+}
+"""Good runs from which a value that all have is more than chance, by its kind."""
 _UNUSUAL: Final = frozenset({"act", "origin", "again", "figure", "date", "identifier"})
 """Kinds of which a new one tells something. New messages, looks at something and failures are rare branches of good runs."""
 _ACTIONS: Final = frozenset({"act", "look", "message"})
@@ -105,6 +113,7 @@ def _differences(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDif
     yield from _new(run, good)
     yield from _other_values(run, good)
     yield from _not_taken_over(run, good)
+    yield from _not_computed(run, good)
     yield from _not_before(run, good)
 
 
@@ -133,17 +142,33 @@ def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDi
     if len(tasks) == 1 and run.task not in tasks:
         return
     for name, each in run.values.items():
-        usual = good[0].values.get(name, {}).keys()
-        if not usual or any(other.values.get(name, {}).keys() != usual for other in good):
+        theirs = [other.values.get(name, {}) for other in good]
+        usual = theirs[0].keys()
+        if not usual or any(one.keys() != usual for one in theirs):
             continue
-        if not all(map(_is_word, usual)):
+        kinds = {relation.kind for one in (each, *theirs) for relation in one.values()}
+        if len(good) < max(_AGREE[kind] for kind in kinds):
+            continue
+        if "value" in kinds and any(len(one.split()) != 1 for one in usual):
             continue
         for value, relation in each.items():
-            chance = relation.kind != "truth" and len(good) < _CONSTANT
-            # A task may ask for another thing each time.
-            if value not in usual and not chance and value.lower() not in run.task.lower():
+            if value not in usual and _tells(relation, value, run, good):
                 why = f"`{name}` = {value}: {' or '.join(sorted(usual))} {_in_all(good)}"
                 yield FirstDifference(relation.step, relation.kind, why, f"{name}={min(usual)}")
+
+
+def _tells(relation: Relation, value: str, run: Relations, good: Sequence[Relations]) -> bool:
+    """Return whether a value that no good run has tells something."""
+    if relation.kind.startswith("rank"):
+        return value == "no"  # all good runs pick the best row
+    if relation.kind == "source":
+        # The words of a program are in all good runs, wherever else they stand first.
+        theirs = [other.values.get(relation.of, {}) for other in good]
+        own = run.values.get(relation.of, {})
+        return value != GIVEN and not all(each in one for each in own for one in theirs)
+    # A task may ask for another value each time, and a result give another unit.
+    asked = re.search(rf"(?<![^\W\d_]){re.escape(value)}", run.task, re.IGNORECASE)
+    return not asked and relation.kind != "heard unit"
 
 
 def _not_taken_over(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDifference]:
@@ -159,6 +184,34 @@ def _not_taken_over(run: Relations, good: Sequence[Relations]) -> Iterator[First
             if each := next(later, None):
                 why = f"`{of}` without `{missing}`: with it {_in_all(good)}"
                 yield FirstDifference(each.step, f"{each.kind} leaves out", why, missing)
+
+
+def _not_computed(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDifference]:
+    """Yield what states a value of its own by no formula of good runs, where all compute one by the same formula."""
+    if len(good) < _CONSTANT:
+        return
+    for of in sorted(run.own.keys() & good[0].computed.keys()):
+        own, theirs = run.computed[of], [other.computed.get(of, {}) for other in good]
+        always = {
+            says
+            for says, values in theirs[0].items()
+            # A program may add as many days to each date, and five runs by chance.
+            if (len(values) > 1 or len(good) >= _ORDER) and all(says in each for each in theirs)
+        }
+        missing = min(
+            always - own.keys(),
+            key=lambda says: (len(theirs[0][says]) == 1, len(says), says),
+            default="",
+        )
+        for step, formulas in run.own[of] if missing else ():
+            # A factor or a number of days that another run had is chance.
+            usual = (each for each in formulas if each in always or len(own[each]) > 1)
+            values = theirs[0][missing]
+            if all(run.since.get(each, step) < step for each in values) and not any(
+                each in computed for each in usual for computed in theirs
+            ):
+                why = f"`{of}` without `{missing}`: with it {_in_all(good)}"
+                yield FirstDifference(step, "other formula", why, of)
 
 
 def _not_before(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDifference]:
@@ -187,7 +240,3 @@ def _not_before(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDiff
 
 def _in_all(good: Sequence[Relations]) -> str:
     return f"in {len(good)} of {len(good)} good runs"
-
-
-def _is_word(text: str) -> bool:
-    return text.split() == [text]

@@ -22,7 +22,7 @@ _LONGEST = 20_000
 """Characters of arguments or of a result that are read; longer ones are documents."""
 _BEGINS = re.compile(r"[\s\"'*-]*(?P<name>[A-Z][\w-]+|(?=\w*\d)[\w-]{2,})\b")
 """A name at the beginning of a part of a list: a word with a capital letter, or one with a digit."""
-_MOST = 50
+MOST = 50
 """Number of options with which nothing is compared any more."""
 
 
@@ -72,7 +72,7 @@ def options_of(trajectory: Trajectory) -> Options:
     for tool, found in compared.items():
         for option, step in found:
             table[option][tool].append(Value(step.text, step))
-    if len(table) > _MOST:
+    if len(table) > MOST:
         return {}
     for tool, made in calls.items():
         for step, arguments in made if not compared[tool] else ():
@@ -91,7 +91,7 @@ def choices_in(text: str) -> Iterator[list[str]]:
         if len(found) == len(parts) and _is_list(found):
             yield found
         return
-    for rows in _lists(value):
+    for rows in lists_of(value):
         if not all(isinstance(row, dict) for row in rows):
             columns = [rows]
         else:
@@ -109,16 +109,16 @@ def is_choice(value: Any) -> bool:
 
 
 def _is_list(names: list[str]) -> bool:
-    return 2 <= len(names) <= _MOST and len({name.lower() for name in names}) == len(names)
+    return 2 <= len(names) <= MOST and len({name.lower() for name in names}) == len(names)
 
 
-def _lists(value: Any) -> Iterator[list[Any]]:
+def lists_of(value: Any) -> Iterator[list[Any]]:
     """Yield the lists of JSON that are in no other list."""
     if isinstance(value, list):
         yield from [value] if value else []
     elif isinstance(value, dict):
         for each in value.values():
-            yield from _lists(each)
+            yield from lists_of(each)
 
 
 def _settled(values: Mapping[str, list[Value]]) -> dict[str, Value]:
@@ -152,7 +152,7 @@ def _rows(text: str) -> Iterable[tuple[str, str, str]]:
     value = _loaded(text) if text.lstrip()[:1] in ("[", "{") else None
     if isinstance(value, dict) and len(value) == 1:
         value = next(iter(value.values()))
-    if not isinstance(value, list) or not 2 <= len(value) <= _MOST:
+    if not isinstance(value, list) or not 2 <= len(value) <= MOST:
         return
     if not all(isinstance(row, dict) and row.keys() == value[0].keys() for row in value):
         return

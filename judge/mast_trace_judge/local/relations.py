@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mast_trace.trajectory import StepKind
-from mast_trace_judge.local.acts import call_key, failed, is_said, result_key
-from mast_trace_judge.local.figures import figures
+from mast_trace_judge.local.acts import by_user, call_key, failed, is_said, result_key
+from mast_trace_judge.local.figures import MONEY, figures, in_unit, unit_behind
+from mast_trace_judge.local.formulas import A_FIGURE, Heard, mark, mark_of_date
 from mast_trace_judge.local.stated import (
     Known,
     acts,
@@ -24,12 +26,15 @@ from mast_trace_judge.local.stated import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.figures import Figure
+    from mast_trace_judge.local.formulas import Formula
 
-_VALUES: Final = frozenset({"value", "truth"})
+_VALUES: Final = frozenset(
+    {"value", "truth", "unit", "heard unit", "source", "rank", "rank of two"}
+)
 _DOTTED: Final = re.compile(r"(?<![\w.])(?!\d{1,2}\.\d{1,2}\.\d{4}\b)v?\d+(?:\.\d+){2,}(?!\w|\.\d)")
 """Numbers of versions and addresses, which are no dates."""
 _MOST_DOTTED: Final = 20
@@ -39,10 +44,29 @@ _NAME: Final = 5
 """Letters below which a word stands anywhere by chance."""
 _DIGITS: Final = 3
 """Digits below which nearly every number stands in a run, or follows from what does, by chance."""
+_MEASURES: Final = {
+    spelling: (measure, spellings.split("/")[0])
+    for measure, units in (
+        ("volume", "ul/\u00b5l/\u03bcl ml cl l/liter/litre gal/gallon"),
+        ("mass", "ug/\u00b5g/\u03bcg mg g/gram kg/kilo t/ton/tonne lb/pound oz/ounce"),
+        ("length", "mm cm m/meter/metre km/kilometer/kilometre mi/mile ft/foot/feet in/inch"),
+        ("time", "ms s/sec/second min/minute h/hr/hour d/day week month year"),
+        ("power", "w kw mw gw"),
+        ("energy", "wh kwh mwh j kj cal kcal"),
+        ("storage", "kb mb gb tb"),
+        ("temperature", "c/\u00b0c/celsius f/\u00b0f/fahrenheit k/kelvin"),
+        ("money", " ".join(sorted(MONEY))),
+    )
+    for spellings in units.split()
+    for spelling in spellings.split("/")
+}
+"""By a spelling of a unit: the measure, and the first spelling. Of each measure, a program mostly uses one unit."""
 _SHORT: Final = 40
 """Characters of a value that is compared as such; longer ones are texts."""
 _TRUTHS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
 _ASKED: Final = "the last message to "
+GIVEN: Final = "what the run was given"
+"""The place of values that stand in a task, in a message of the user or in a result before any agent writes them."""
 _IN_VAIN: Final = " in vain"
 _MOST_STEPS: Final = 300
 """Steps of a run that are read; a difference behind them is not found."""
@@ -80,6 +104,9 @@ class Relations:
         taken: the places from which each action takes values over, by the relation that says so.
         open: the places from which values could be taken over, with the step of each: fields of results, and the last
             message to each agent.
+        computed: the names of the values that each formula takes, by action and formula.
+        own: the step and the formulas of each figure and date that an action is the first to state.
+        since: the step since which each value that a formula may take is known.
         versions: of a good run's program, and of the run that is compared with it.
     """
 
@@ -92,6 +119,9 @@ class Relations:
     values: dict[str, dict[str, Relation]] = field(default_factory=dict)
     taken: dict[str, dict[str, str]] = field(default_factory=dict)
     open: dict[str, int] = field(default_factory=dict)
+    computed: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    own: dict[str, list[tuple[int, frozenset[str]]]] = field(default_factory=dict)
+    since: dict[str, int] = field(default_factory=dict)
     versions: tuple[str, str] = ("", "")
 
     def add(self, kind: str, says: str, step: int, of: str = "") -> None:
@@ -121,6 +151,15 @@ class Relations:
         self.taken.setdefault(of, {})[says] = place
         self.add("takes", says, step, of)
 
+    def compute(
+        self, how: str, formulas: Iterable[Formula], step: int, of: str, *, own: bool
+    ) -> None:
+        """Add the formulas of a value that an action is the first to state; a result that has it makes it no value of its own."""
+        said = {f"{how} {each.says}": each.operands for each in formulas}
+        self.computed.setdefault(of, {}).update(said)
+        if own:
+            self.own.setdefault(of, []).append((step, frozenset(said)))
+
     def end(self) -> None:
         """Add the last message as an action of its own, before which all agents speak and all calls are made."""
         last = next((each for each in reversed(self.all) if each.kind == "message"), None)
@@ -139,6 +178,8 @@ def relations(trajectory: Trajectory) -> Relations:
     for step in trajectory.read_steps[:_MOST_STEPS]:
         if step.kind is StepKind.TOOL and not step.synthetic:
             reading.read_tool(step)
+        elif by_user(step):
+            reading.read_user(step)
         elif is_said(step):
             reading.read_message(step)
     reading.found.end()
@@ -151,16 +192,24 @@ class _Reading:
     def __init__(self, trajectory: Trajectory) -> None:
         self.found = Relations(trajectory.trace_id, trajectory.task[:_LONGEST])
         self._known = Known(trajectory)
+        self._values = Heard(self.found.task)
+        self.found.since = self._values.since
         self._steps = trajectory.steps
         self._low: list[str] = []
         # Results of calls; empty for calls that change something: twice is twice, whatever the result.
         self._made: dict[tuple[str, str, str], str] = {}
         # Those in the last message to each agent.
         self._asked: defaultdict[str, set[str]] = defaultdict(set)
+        self._request: defaultdict[str, str] = defaultdict(self.found.task.lower)
         # The marks that each agent has heard, said or looked up.
         self._has: defaultdict[str, set[str]] = defaultdict(set)
+        # Those that the user and all agents have written.
+        self._written = _marks(self.found.task)
         # The fields of results by the marks that stand in them.
         self._stands: defaultdict[str, set[str]] = defaultdict(set)
+        self._latest: defaultdict[tuple[str, str, str], set[tuple[str, str]]] = defaultdict(set)
+        # Texts in lower case, each with its step and with who or what has it.
+        self._said = [(self.found.task.lower(), GIVEN, 0)]
         # The last result of each tool that an agent has got and not written about.
         self._heard: defaultdict[str, dict[str, Step]] = defaultdict(dict)
 
@@ -176,16 +225,23 @@ class _Reading:
         if changes:
             self._made = {each: result for each, result in self._made.items() if not result}
         self._made[key] = "" if changes else result_key(step)
+        self._pick(owner(step), step.arguments, at, of)
         for name, value in leaves(arguments(step)):
             self._read_argument(step, of, name, value)
         self._heard[owner(step)][step.tool] = step
         text = step.text[:_LONGEST]
-        parts = [(name, str(value)) for name, value in fields(text)] or [("a figure", text)]
+        parts = [(name, str(value)) for name, value in fields(text)] or [(A_FIGURE, text)]
+        self._values.result(step, text, parts)
+        # The same call again: what it returned before is no longer so.
+        for each, place in self._latest.pop(key, ()):
+            self._stands[each].discard(place)
         for name, part in parts:
-            for mark in _marks(part):
-                self._has[owner(step)].add(mark)
-                self._stands[mark].add(f"{name} of {step.tool}")
+            for each in _marks(part):
+                self._has[owner(step)].add(each)
+                self._stands[each].add(f"{name} of {step.tool}")
+                self._latest[key].add((each, f"{name} of {step.tool}"))
                 self.found.open.setdefault(f"{name} of {step.tool}", step.index)
+        self._said.append((text.lower(), GIVEN, at))
 
     def _read_argument(self, step: Step, of: str, name: str, value: Any) -> None:
         given, add, at = f"{of} with {name}", self.found.add, step.index
@@ -194,6 +250,10 @@ class _Reading:
             add("origin", f"{given} from nowhere", at, given)
         if isinstance(value, str | bool) and len(str(value)) <= _SHORT:
             add("value", f"{given}={value}", at, given)
+        if isinstance(value, str) and _NAME <= len(value) <= _SHORT and not days(value):
+            first = ((place, since) for said, place, since in self._said if value.lower() in said)
+            for place, since in islice(first, 1):
+                add("source", f"{given} that stood first in={place}", since, given)
         marks = _marks(str(value))
         places = set[str]().union(*(self._stands[each] for each in marks))
         if marks & self._asked[owner(step)]:
@@ -202,6 +262,16 @@ class _Reading:
             places |= self.found.open.keys()  # so short a number may be from anywhere
         for place in sorted(places):
             self.found.take(f"{name} from", place, at, given)
+        self._compute(owner(step), f"{name} is", str(value), at, given)
+
+    def read_user(self, step: Step) -> None:
+        """Remember what the user says: it is given, and no action of an agent."""
+        text = step.text[:_LONGEST]
+        self._said.append((text.lower(), GIVEN, step.index))
+        self._written |= _marks(text)
+        self._values.message(step)
+        for each in step.recipients:
+            self._request[each] = text.lower()
 
     def read_message(self, step: Step) -> None:
         of, add, at = (
@@ -213,21 +283,16 @@ class _Reading:
         if (speaks := f"{step.agent} speaks") not in self.found.counts:
             add("speaker", speaks, at, of)
         text = step.text[:_LONGEST]
-        # A text that is not read whole may hold everything.
-        whole, marks = len(step.text) <= _LONGEST, _marks(text)
-        for each in step.recipients:
-            self._asked[each] = marks
-            self.found.open.pop(f"{_ASKED}{each}", None)
-            if whole:
-                self.found.open[f"{_ASKED}{each}"] = at
-        # A message may leave out values that all receivers have heard, said or looked up before.
-        receivers = step.recipients or ("",)
-        new = {each for each in marks if any(each not in self._has[one] for one in receivers)}
-        for each in (step.agent, *receivers):
-            self._has[each] |= marks
-        told = (self._stands[each] for each in new) if whole else [set(self.found.open)]
-        for place in sorted(set[str]().union(*told)):
-            self.found.take(f"{step.agent} tells", place, at, of)
+        self._pick(step.agent, text, at, of)
+        self._compute(step.agent, f"{step.agent} states", text, at, of)
+        self._tell(step, of, text)
+        for measure, unit in _units(text):
+            word = re.compile(rf"(?<![a-z]){re.escape(unit)}(?![a-z])")
+            heard = any(word.search(said) for said, _, _ in self._said)
+            kind = "heard unit" if heard else "unit"
+            add(kind, f"{step.agent} states {measure} in={unit}", at, of)
+        self._values.message(step)
+        self._said.append((text.lower(), of, at))
         known = self._known.before(step)
         for result in self._heard.pop(step.agent, {}).values():
             for name, value in fields(result.text, f"{known.trajectory.task} {text}"):
@@ -236,6 +301,43 @@ class _Reading:
                     add("truth", says, at, of)
         for kind in _from_nowhere(known, text):
             add(kind, f"{step.agent} states a new {kind}", at, of)
+
+    def _tell(self, step: Step, of: str, text: str) -> None:
+        """Add the places from which a message takes values over, and remember what its receivers hear."""
+        # A text that is not read whole may hold everything.
+        whole, marks = len(step.text) <= _LONGEST, _marks(text)
+        for each in step.recipients:
+            self._asked[each] = marks
+            self._request[each] = text.lower()
+            self.found.open.pop(f"{_ASKED}{each}", None)
+            if whole:
+                self.found.open[f"{_ASKED}{each}"] = step.index
+        # A message may leave out values that all receivers have heard, said or looked up before.
+        receivers = step.recipients or ("",)
+        new = {each for each in marks if any(each not in self._has[one] for one in receivers)}
+        for each in (step.agent, *receivers):
+            self._has[each] |= marks
+        self._written |= marks
+        told = (self._stands[each] for each in new) if whole else [set(self.found.open)]
+        for place in sorted(set[str]().union(*told)):
+            self.found.take(f"{step.agent} tells", place, step.index, of)
+
+    def _compute(self, agent: str, how: str, text: str, at: int, of: str) -> None:
+        for marks, formulas in self._values.formulas(agent, text, self._written):
+            own = not any(each in self._stands for each in marks)
+            self.found.compute(how, formulas, at, of, own=own)
+
+    def _pick(self, agent: str, text: str, at: int, of: str) -> None:
+        """Add the traits of the rows that an agent picks from the results before."""
+        for tool, (_, listing) in self._values.listings.items():
+            row = listing.pick(text)
+            if row is None:
+                continue
+            self._values.row(agent, tool, row)
+            for trait in listing.traits(row, self._request[agent]):
+                kind = "value" if trait.rows < 2 else "rank of two" if trait.rows == 2 else "rank"
+                says = f"the row of {tool} that {agent} picks has {trait.name}={trait.value}"
+                self.found.add(kind, says, at, of)
 
     def _holds(self, step: Step, value: Any) -> bool:
         """Return whether the run holds the value of an argument before, or values that it may be made of.
@@ -281,8 +383,16 @@ def _figures(text: str) -> list[Figure]:
 
 def _marks(text: str) -> set[str]:
     """Return the figures, dates and identifiers of a text in one spelling."""
-    dates = {f"date {one[1:]}" for day in days(text) for one in day.readings}
-    return {f"{value:g}" for each in _figures(text) for value in each.as_one} | dates | _names(text)
+    dates = {mark_of_date(one) for day in days(text) for one in day.readings}
+    return {mark(value) for each in _figures(text) for value in each.as_one} | dates | _names(text)
+
+
+def _units(text: str) -> Iterator[tuple[str, str]]:
+    """Yield what the figures of a text measure, and in which unit."""
+    for each in outside_dates(text):
+        unit = unit_behind(text, each) or in_unit(text, each)
+        if unit in _MEASURES:
+            yield _MEASURES[unit]
 
 
 def _names(text: str) -> set[str]:

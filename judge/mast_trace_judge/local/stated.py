@@ -198,7 +198,7 @@ def _found(text: str) -> Iterator[Day]:
         else:
             name = (match["n3"] or match["n4"]).lower()[:3]
             pairs = {(_MONTHS[name], int(match["d3"] or match["d4"]))}
-        read = frozenset((year, *pair) for pair in pairs if _as_date((year, *pair)) is not None)
+        read = frozenset((year, *pair) for pair in pairs if as_date((year, *pair)) is not None)
         if read:
             yield Day(*match.span(), read)
 
@@ -206,12 +206,13 @@ def _found(text: str) -> Iterator[Day]:
 def is_near(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
     """Return whether two dates are `_DERIVED` days to some months apart, by no whole weeks or months."""
     years = one[0] or other[0], other[0] or one[0]
-    a, b = _as_date((years[0], *one[1:])), _as_date((years[1], *other[1:]))
+    a, b = as_date((years[0], *one[1:])), as_date((years[1], *other[1:]))
     gap = abs((a - b).days) if a and b else 0
     return _DERIVED <= gap <= _SOME_MONTHS and gap % 7 != 0 and one[2] != other[2]
 
 
-def _as_date(reading: tuple[int, int, int]) -> date | None:
+def as_date(reading: tuple[int, int, int]) -> date | None:
+    """Return a reading as a date; None if there is no such day."""
     try:
         return date(reading[0] or 2000, *reading[1:])
     except ValueError:
@@ -309,7 +310,7 @@ class Known:
         for one in day.readings:
             for other in self.dates:
                 years = one[0] or other[0], other[0] or one[0]
-                a, b = _as_date((years[0], *one[1:])), _as_date((years[1], *other[1:]))
+                a, b = as_date((years[0], *one[1:])), as_date((years[1], *other[1:]))
                 if a is None or b is None:
                     continue
                 gap = abs((a - b).days)
