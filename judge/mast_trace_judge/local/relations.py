@@ -60,7 +60,7 @@ _MEASURES: Final = {
     for spellings in units.split()
     for spelling in spellings.split("/")
 }
-"""By a spelling of a unit: the measure, and the first spelling. Of each measure, a program mostly uses one unit."""
+"""By a spelling of a unit: the measure, and the first spelling. A program mostly uses one unit of each measure."""
 _SHORT: Final = 40
 """Characters of a value that is compared as such; longer ones are texts."""
 _TRUTHS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
