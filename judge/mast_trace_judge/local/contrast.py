@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from mast_trace_judge.intervals import wilson
 from mast_trace_judge.local.relations import GIVEN
 
 if TYPE_CHECKING:
@@ -31,10 +31,14 @@ _RARE: Final = 15
 """Good runs from which an act of none of them is more than a rare branch: of 5, one in five runs may have it."""
 _ORDER: Final = 8
 """Good runs from which the order of two calls is more than chance: in 5, it is the same in one of 16 cases."""
+_APART: Final = {20: 0.02, 8: 0.06, 5: 0.12, FEWEST: 0.25}
+"""Share of healthy runs that were set apart, by the number of good runs (benchmarks/contrast/README.md). What all
+stored runs have by chance sets none of them apart, so that they tell too little of it themselves.
+"""
 _UNKNOWN: Final = "none known"
 _AGREE: Final = {
     "truth": FEWEST,
-    **dict.fromkeys(("value", "unit", "heard unit", "source", "rank"), _CONSTANT),
+    **dict.fromkeys(("value", "side", "unit", "heard unit", "source", "rank"), _CONSTANT),
     "rank of two": _ORDER,
 }
 """Good runs from which a value that all have is more than chance, by its kind."""
@@ -89,11 +93,10 @@ def contrasted(run: Relations, good: Sequence[Relations]) -> FirstDifference | N
     first = min(told, key=lambda each: each.step, default=None)
     if first is None:
         return None
-    accused = sum(not kinds <= loud for kinds in apart)
-    limit = wilson(accused, len(good))[1]
+    share = next(share for number, share in _APART.items() if number <= len(good))
     why = (
-        f"{first.why}. The same comparison sets {accused} of these {len(good)} good runs apart,"
-        f" and of all good runs up to {limit:.0%}."
+        f"{first.why}. The same comparison sets {sum(not kinds <= loud for kinds in apart)} of these"
+        f" {len(good)} good runs apart, and set {share:.0%} of the healthy runs of eight programs apart."
     )
     theirs, own = {each.versions[0] for each in good}, good[0].versions[1]
     if own not in theirs:
@@ -166,24 +169,49 @@ def _tells(relation: Relation, value: str, run: Relations, good: Sequence[Relati
         theirs = [other.values.get(relation.of, {}) for other in good]
         own = run.values.get(relation.of, {})
         return value != GIVEN and not all(each in one for each in own for one in theirs)
-    # A task may ask for another value each time, and a result give another unit.
-    asked = re.search(rf"(?<![^\W\d_]){re.escape(value)}", run.task, re.IGNORECASE)
-    return not asked and relation.kind != "heard unit"
+    if relation.kind in {"truth", "side", "heard unit"}:
+        return relation.kind != "heard unit"
+    # A task may ask for another value each time.
+    named = re.compile(rf"(?<![^\W\d_]){re.escape(value)}", re.IGNORECASE)
+    return not named.search(run.task) or all(named.search(other.task) for other in good)
 
 
 def _not_taken_over(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDifference]:
     """Yield what takes no value over from a place from which it does in all good runs."""
-    for of in sorted(run.counts.keys() & good[0].taken.keys()):
-        usual = set.intersection(*({*other.taken.get(of, ())} for other in good))
-        for missing in sorted(usual - run.counts.keys()):
-            known = run.open.get(good[0].taken[of][missing])
-            if known is None:
-                continue
-            later = (each for each in run.all if each.says == of and each.step > known)
-            # An action before the result could not take it over.
-            if each := next(later, None):
-                why = f"`{of}` without `{missing}`: with it {_in_all(good)}"
-                yield FirstDifference(each.step, f"{each.kind} leaves out", why, missing)
+    for of, missing, known in _missing(run, good):
+        # An action before the result could not take it over. Else it is the one that does in a good run, or
+        # what its agent says instead.
+        later = [each for each in run.all if each.says == of and each.step > known]
+        place = max(0, _place(good[0], of, missing) - run.counts[of] + len(later))
+        agent = f"{_AGENT.split(of, 1)[0]} writes to"
+        instead = (
+            each
+            for each in run.all
+            if later and each.step > later[-1].step and each.says.startswith(agent)
+        )
+        for each in later[place : place + 1] or [*islice(instead, 1)] or later[-1:]:
+            why = f"`{of}` without `{missing}`: with it {_in_all(good)}"
+            yield FirstDifference(each.step, f"{each.kind} leaves out", why, missing)
+
+
+def _missing(run: Relations, good: Sequence[Relations]) -> Iterator[tuple[str, str, int]]:
+    """Yield actions, what they take over in all good runs and not here, and the step since which it could be."""
+    taking = {of for one in good[:FEWEST] for way in (one.taken, one.held) for of in way}
+    for of in sorted((run.counts.keys() & taking) - run.short):
+        long = [one for one in good if of not in one.short]
+        ways = [(run.open, [one.taken for one in long if len(long) >= FEWEST])]
+        ways.append((run.since, [one.held for one in good if len(good) >= _CONSTANT]))
+        for since, theirs in ways:
+            for missing, place in theirs[0].get(of, {}).items() if theirs else ():
+                there = missing not in run.counts and place in since
+                if there and all(missing in one.get(of, ()) for one in theirs):
+                    yield of, missing, since[place]
+
+
+def _place(run: Relations, of: str, says: str) -> int:
+    """Return the number of times that a run takes an action before the one of which a relation holds first."""
+    step = next(each.step for each in run.all if each.says == says)
+    return sum(each.says == of and each.step < step for each in run.all)
 
 
 def _not_computed(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDifference]:
@@ -225,7 +253,7 @@ def _not_before(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDiff
             for missing in usual - run.before[of]:
                 # Messages come in any order, and calls often.
                 never = missing not in run.before[""]
-                if missing != of and (never or (each.kind != "message" and len(good) >= _ORDER)):
+                if missing != of and (never or (each.kind == "act" and len(good) >= _ORDER)):
                     lacking[missing].append(each)
     for missing, steps in sorted(lacking.items()):
         # The one who had to do it speaks too early, or somebody acts too early. Others may write at any time.

@@ -6,6 +6,7 @@ several runs whose inputs differ.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from itertools import islice
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mast_trace_judge.local.figures import unit_of
 from mast_trace_judge.local.picks import Listing
-from mast_trace_judge.local.stated import as_date, days, outside_dates, owner
+from mast_trace_judge.local.stated import dates_in, outside_dates, owner
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -31,6 +32,8 @@ _MOST_STATED: Final = 20
 A_FIGURE: Final = "a figure"
 """The name of a result without fields."""
 _LAST_DATE: Final = "the last date heard"
+_MOST_WORDS: Final = 30
+_WORDS: Final = re.compile(r"[^\W\d_][\w -]{2,30}")
 _PERCENT: Final = ("100", 100.0)
 
 
@@ -127,6 +130,7 @@ class Heard:
     Attributes:
         since: the step at which each name was heard first.
         listings: of the tools.
+        words: short texts of results, by the names of their fields.
     """
 
     def __init__(self, task: str) -> None:
@@ -137,6 +141,7 @@ class Heard:
         self._numbers: defaultdict[str, dict[str, float]] = defaultdict(lambda: dict(told))
         self._dates: defaultdict[str, dict[str, date]] = defaultdict(dict)
         self._operands: dict[str, Operands] = {}
+        self.words: dict[str, str] = {}
         self.since |= dict.fromkeys(told, -1)
 
     def result(self, step: Step, text: str, parts: Iterable[tuple[str, str]]) -> None:
@@ -151,12 +156,12 @@ class Heard:
         if listing.rows:
             self.listings[step.tool] = step.index, listing
             for field in listing.columns():
-                self._hear(
-                    agent, f"all {field} of {step.tool}", step.index, sum(listing.column(field))
-                )
+                self._hear(agent, f"all {field} of {step.tool}", step.index, listing.sum(field))
             return
         for name, part in parts:
             self._hear_text(agent, f"{name} of {step.tool}", step.index, part)
+            if name != A_FIGURE and len(self.words) < _MOST_WORDS and _WORDS.fullmatch(part):
+                self.words[f"{name} of {step.tool}"] = part.lower()
         for unit, value in _by_unit(text) if text.lstrip()[:1] not in ("[", "{") else ():
             self._hear(agent, f"{unit} of {step.tool}", step.index, value)
 
@@ -168,7 +173,7 @@ class Heard:
 
     def message(self, step: Step) -> None:
         """Take in a message: what it says of a unit is the last that its receivers have heard of it."""
-        stated = _dates_in(step.text)
+        stated = dates_in(step.text)
         for agent in step.recipients:
             for unit, value in _by_unit(step.text):
                 self._hear(agent, f"the last {unit} heard", step.index, value)
@@ -197,13 +202,18 @@ class Heard:
             if marks.isdisjoint(said) and figure.as_one.isdisjoint(copied):
                 made = (self._operands[agent].of(value, _slack(figure)) for value in figure.as_one)
                 yield marks, [each for formulas in made for each in formulas]
-        for day in _dates_in(text) if dates else ():
+        for day in dates_in(text) if dates else ():
             marks = {mark_of_date((0, day.month, day.day))}
             if marks.isdisjoint(said) and day not in dates.values():
                 yield marks, [*of_date(day, dates, numbers)]
 
+    def names(self, agent: str, text: str) -> list[str]:
+        """Return the names of an agent's values that a text has as figures of any length."""
+        figures = {value for each in outside_dates(text) for value in each.as_one}
+        return [name for name, value in self._numbers[agent].items() if value in figures]
+
     def _hear_text(self, agent: str, name: str, at: int, text: str) -> None:
-        found, stated = list(_figures(text, 1)), _dates_in(text)
+        found, stated = list(_figures(text, 1)), dates_in(text)
         if len(stated) == 1:
             self._hear(agent, name, at, stated[0])
         elif len(found) == 1 and len(found[0].as_one) == 1:
@@ -236,18 +246,15 @@ def _figures(text: str, digits: int = 2) -> Iterator[Figure]:
 
 def _by_unit(text: str) -> Iterator[tuple[str, float]]:
     """Yield the figures of a text by the words behind them, or the names before them, as far as each stands there once."""
-    found = [(unit_of(text, each), each.as_one) for each in _figures(text, 1)]
+    found = [
+        (unit_of(text, each), each.as_one)
+        for each in _figures(text, 1)
+        if ":" not in text[max(0, each.start - 1) : each.start] + text[each.end : each.end + 1]
+    ]
     often = Counter(unit for unit, _ in found)
     for unit, values in found:
         if unit and often[unit] == 1 and len(values) == 1:
             yield unit, next(iter(values))
-
-
-def _dates_in(text: str) -> list[date]:
-    """Return the different dates of a text that have a year and one reading."""
-    read = [each.readings for each in days(text) if len(each.readings) == 1]
-    found = {as_date(one) for readings in read for one in readings if one[0]}
-    return sorted(each for each in found if each is not None)
 
 
 def _slack(figure: Figure) -> float:

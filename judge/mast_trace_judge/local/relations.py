@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.acts import by_user, call_key, failed, is_said, result_key
+from mast_trace_judge.local.arithmetic import in_other_unit
 from mast_trace_judge.local.figures import MONEY, figures, in_unit, unit_behind
 from mast_trace_judge.local.formulas import A_FIGURE, Heard, mark, mark_of_date
 from mast_trace_judge.local.stated import (
@@ -26,14 +27,14 @@ from mast_trace_judge.local.stated import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.figures import Figure
     from mast_trace_judge.local.formulas import Formula
 
 _VALUES: Final = frozenset(
-    {"value", "truth", "unit", "heard unit", "source", "rank", "rank of two"}
+    {"value", "truth", "side", "unit", "heard unit", "source", "rank", "rank of two"}
 )
 _DOTTED: Final = re.compile(r"(?<![\w.])(?!\d{1,2}\.\d{1,2}\.\d{4}\b)v?\d+(?:\.\d+){2,}(?!\w|\.\d)")
 """Numbers of versions and addresses, which are no dates."""
@@ -61,6 +62,13 @@ _MEASURES: Final = {
     for spelling in spellings.split("/")
 }
 """By a spelling of a unit: the measure, and the first spelling. A program mostly uses one unit of each measure."""
+_FREE: Final = 2
+"""Words above which an argument is a text of the agent's own; its values may stand in the run, and its words need not."""
+_MOST_MEASURED: Final = 60
+"""Figures of one measure that are remembered, and ten of a text: among many, one is another one in another unit by chance."""
+_WORDS: Final = re.compile(r"[^\W\d_]+")
+_INCHES: Final = re.compile(r"\s?in(?:[\"'.,;)}\]]|$)")
+"""The unit, and not the word."""
 _SHORT: Final = 40
 """Characters of a value that is compared as such; longer ones are texts."""
 _TRUTHS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
@@ -68,6 +76,7 @@ _ASKED: Final = "the last message to "
 GIVEN: Final = "what the run was given"
 """The place of values that stand in a task, in a message of the user or in a result before any agent writes them."""
 _IN_VAIN: Final = " in vain"
+_MOST_ARGUMENTS: Final = 50
 _MOST_STEPS: Final = 300
 """Steps of a run that are read; a difference behind them is not found."""
 
@@ -96,6 +105,7 @@ class Relations:
         trace_id: of the run.
         task: its task.
         all: the relations, in the order of the steps.
+        actions: the number of actions, failed ones included.
         counts: how often each holds.
         first: the first time of each action.
         before: the calls before that, with their numbers of times; before the end, and under ``""`` for the whole run,
@@ -104,6 +114,8 @@ class Relations:
         taken: the places from which each action takes values over, by the relation that says so.
         open: the places from which values could be taken over, with the step of each: fields of results, and the last
             message to each agent.
+        short: the arguments with a number that is so short that it may be from anywhere.
+        held: the named values that stand in an argument, by action and relation.
         computed: the names of the values that each formula takes, by action and formula.
         own: the step and the formulas of each figure and date that an action is the first to state.
         since: the step since which each value that a formula may take is known.
@@ -113,12 +125,15 @@ class Relations:
     trace_id: str
     task: str
     all: list[Relation] = field(default_factory=list)
+    actions: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, Relation] = field(default_factory=dict)
     before: dict[str, frozenset[str]] = field(default_factory=lambda: {"": frozenset()})
     values: dict[str, dict[str, Relation]] = field(default_factory=dict)
     taken: dict[str, dict[str, str]] = field(default_factory=dict)
     open: dict[str, int] = field(default_factory=dict)
+    short: set[str] = field(default_factory=set)
+    held: dict[str, dict[str, str]] = field(default_factory=dict)
     computed: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     own: dict[str, list[tuple[int, frozenset[str]]]] = field(default_factory=dict)
     since: dict[str, int] = field(default_factory=dict)
@@ -129,6 +144,7 @@ class Relations:
         each = Relation(kind, says, step, of or says)
         self.all.append(each)
         self.counts[says] += 1
+        self.actions += each.says == each.of
         if kind in _VALUES:
             name, _, value = says.partition("=")
             self.values.setdefault(name, {}).setdefault(value, each)
@@ -139,11 +155,6 @@ class Relations:
                 number, call = self.counts[says], says.removesuffix(_IN_VAIN)
                 again = f"{call} {number} times" if number > 1 and kind != "failure" else call
                 self.before[""] |= {again}
-
-    @property
-    def actions(self) -> int:
-        """The number of actions, failed ones included."""
-        return sum(each.says == each.of for each in self.all)
 
     def take(self, how: str, place: str, step: int, of: str) -> None:
         """Add that an action takes a value over from a place."""
@@ -208,8 +219,13 @@ class _Reading:
         # The fields of results by the marks that stand in them.
         self._stands: defaultdict[str, set[str]] = defaultdict(set)
         self._latest: defaultdict[tuple[str, str, str], set[tuple[str, str]]] = defaultdict(set)
+        self._measured: defaultdict[str, list[_Measured]] = defaultdict(list)
+        self._words: set[str] = set()
+        self._measure(self.found.task)
         # Texts in lower case, each with its step and with who or what has it.
         self._said = [(self.found.task.lower(), GIVEN, 0)]
+        self._broken: defaultdict[int, set[str]] = defaultdict(set)
+        self._holding: defaultdict[str, set[str]] = defaultdict(set)
         # The last result of each tool that an agent has got and not written about.
         self._heard: defaultdict[str, dict[str, Step]] = defaultdict(dict)
 
@@ -226,7 +242,7 @@ class _Reading:
             self._made = {each: result for each, result in self._made.items() if not result}
         self._made[key] = "" if changes else result_key(step)
         self._pick(owner(step), step.arguments, at, of)
-        for name, value in leaves(arguments(step)):
+        for name, value in islice(leaves(arguments(step)), _MOST_ARGUMENTS):
             self._read_argument(step, of, name, value)
         self._heard[owner(step)][step.tool] = step
         text = step.text[:_LONGEST]
@@ -235,13 +251,18 @@ class _Reading:
         # The same call again: what it returned before is no longer so.
         for each, place in self._latest.pop(key, ()):
             self._stands[each].discard(place)
+            self._holding[place].discard(each)
         for name, part in parts:
             for each in _marks(part):
                 self._has[owner(step)].add(each)
+                if "." in each and _is_number(each):
+                    self._broken[int(float(each))].add(each)
                 self._stands[each].add(f"{name} of {step.tool}")
+                self._holding[f"{name} of {step.tool}"].add(each)
                 self._latest[key].add((each, f"{name} of {step.tool}"))
                 self.found.open.setdefault(f"{name} of {step.tool}", step.index)
         self._said.append((text.lower(), GIVEN, at))
+        self._measure(text)
 
     def _read_argument(self, step: Step, of: str, name: str, value: Any) -> None:
         given, add, at = f"{of} with {name}", self.found.add, step.index
@@ -254,20 +275,32 @@ class _Reading:
             first = ((place, since) for said, place, since in self._said if value.lower() in said)
             for place, since in islice(first, 1):
                 add("source", f"{given} that stood first in={place}", since, given)
+        if _is_prose(str(value)):
+            return
         marks = _marks(str(value))
-        places = set[str]().union(*(self._stands[each] for each in marks))
+        places = set[str]().union(*(self._stands[each] for each in self._rounded(marks)))
         if marks & self._asked[owner(step)]:
             places.add(f"{_ASKED}{owner(step)}")
         if not isinstance(value, str) and sum(map(str.isdigit, str(value))) < _DIGITS:
-            places |= self.found.open.keys()  # so short a number may be from anywhere
+            self.found.short.add(given)
+            places = set()
         for place in sorted(places):
             self.found.take(f"{name} from", place, at, given)
         self._compute(owner(step), f"{name} is", str(value), at, given)
+        for place in self._values.names(owner(step), str(value)):
+            self.found.held.setdefault(given, {})[f"{name} has {place}"] = place
+            add("takes", f"{name} has {place}", at, given)
+
+    def _rounded(self, marks: set[str]) -> set[str]:
+        """Return marks with those of results that are rounded to one of them."""
+        whole = {int(each) for each in marks if each.isdigit()}
+        return marks.union(*(self._broken[each - less] for each in whole for less in (0, 1)))
 
     def read_user(self, step: Step) -> None:
         """Remember what the user says: it is given, and no action of an agent."""
         text = step.text[:_LONGEST]
         self._said.append((text.lower(), GIVEN, step.index))
+        self._measure(text)
         self._written |= _marks(text)
         self._values.message(step)
         for each in step.recipients:
@@ -286,10 +319,8 @@ class _Reading:
         self._pick(step.agent, text, at, of)
         self._compute(step.agent, f"{step.agent} states", text, at, of)
         self._tell(step, of, text)
-        for measure, unit in _units(text):
-            word = re.compile(rf"(?<![a-z]){re.escape(unit)}(?![a-z])")
-            heard = any(word.search(said) for said, _, _ in self._said)
-            kind = "heard unit" if heard else "unit"
+        for measure, unit in sorted({each[:2] for each in _measured(text)}):
+            kind = "heard unit" if unit in self._words else "unit"
             add(kind, f"{step.agent} states {measure} in={unit}", at, of)
         self._values.message(step)
         self._said.append((text.lower(), of, at))
@@ -299,13 +330,19 @@ class _Reading:
                 if truth := _TRUTHS.get(str(value).lower()):
                     says = f"{step.agent} goes on where {name} of {result.tool}={truth}"
                     add("truth", says, at, of)
-        for kind in _from_nowhere(known, text):
+        for kind in _from_nowhere(known, text, self._measured):
             add(kind, f"{step.agent} states a new {kind}", at, of)
 
     def _tell(self, step: Step, of: str, text: str) -> None:
         """Add the places from which a message takes values over, and remember what its receivers hear."""
         # A text that is not read whole may hold everything.
         whole, marks = len(step.text) <= _LONGEST, _marks(text)
+        # A value in another unit stands where the first one does.
+        for new in _measured(text):
+            for old in filter(new.is_converted, self._measured[new.measure]):
+                marks.add(mark(old.value))
+                self._stands[mark(new.value)] |= self._stands[mark(old.value)]
+        self._measure(text)
         for each in step.recipients:
             self._asked[each] = marks
             self._request[each] = text.lower()
@@ -314,13 +351,21 @@ class _Reading:
                 self.found.open[f"{_ASKED}{each}"] = step.index
         # A message may leave out values that all receivers have heard, said or looked up before.
         receivers = step.recipients or ("",)
-        new = {each for each in marks if any(each not in self._has[one] for one in receivers)}
+        common = set[str].intersection(*(self._has[each] for each in receivers)) | marks
+        told = {place for place, there in self._holding.items() if there & marks or there <= common}
         for each in (step.agent, *receivers):
             self._has[each] |= marks
         self._written |= marks
-        told = (self._stands[each] for each in new) if whole else [set(self.found.open)]
-        for place in sorted(set[str]().union(*told)):
+        for place in sorted(told if whole else self.found.open):
             self.found.take(f"{step.agent} tells", place, step.index, of)
+
+    def _measure(self, text: str) -> None:
+        """Remember figures with units, and all words: a unit is heard, too, where it stands alone."""
+        for each in _measured(text):
+            there = self._measured[each.measure]
+            if len(there) < _MOST_MEASURED and each not in there:
+                there.append(each)
+        self._words |= {*_WORDS.findall(text.lower())}
 
     def _compute(self, agent: str, how: str, text: str, at: int, of: str) -> None:
         for marks, formulas in self._values.formulas(agent, text, self._written):
@@ -334,10 +379,15 @@ class _Reading:
             if row is None:
                 continue
             self._values.row(agent, tool, row)
-            for trait in listing.traits(row, self._request[agent]):
-                kind = "value" if trait.rows < 2 else "rank of two" if trait.rows == 2 else "rank"
+            heard = {
+                place: word
+                for place, word in self._values.words.items()
+                if not place.endswith(f" of {tool}")
+            }
+            asked = f"{self._request[agent]} {self.found.task.lower()}"
+            for trait in listing.traits(row, asked, heard):
                 says = f"the row of {tool} that {agent} picks has {trait.name}={trait.value}"
-                self.found.add(kind, says, at, of)
+                self.found.add(trait.kind, says, at, of)
 
     def _holds(self, step: Step, value: Any) -> bool:
         """Return whether the run holds the value of an argument before, or values that it may be made of.
@@ -354,15 +404,25 @@ class _Reading:
                 each for each in figures(text) if sum(map(str.isdigit, each.literal)) >= _DIGITS
             )
             return all(map(known.has_figure, long))
+        if _is_prose(text):
+            return next(_from_nowhere(known, text, self._measured), None) is None
         if days(text):
-            return "date" not in _from_nowhere(known, text)
+            return "date" not in _from_nowhere(known, text, self._measured)
         self._low += [each.lower() for each in known.texts[len(self._low) :]]
         return any(text.lower() in each for each in self._low)
 
 
-def _from_nowhere(known: Known, text: str) -> Iterator[str]:
+def _from_nowhere(
+    known: Known, text: str, measured: Mapping[str, Sequence[_Measured]]
+) -> Iterator[str]:
     """Yield the kinds of values that a text states and the run neither holds before nor implies."""
-    if not all(map(known.has_figure, _figures(text))):
+    converted = {
+        each.value
+        for each in _measured(text)
+        if any(map(each.is_converted, measured.get(each.measure, ())))
+    }
+    new = (each for each in _figures(text) if not known.has_figure(each))
+    if any(each.as_one.isdisjoint(converted) for each in new):
         yield "figure"
     if any(
         not any(is_same(one, other) for one in day.readings for other in known.dates)
@@ -376,6 +436,36 @@ def _from_nowhere(known: Known, text: str) -> Iterator[str]:
         yield "identifier"
 
 
+def _is_prose(text: str) -> bool:
+    return sum(map(str.isalpha, text.split())) > _FREE
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdigit()
+
+
+class _Measured(NamedTuple):
+    """A figure with what it measures, in which unit: one behind it, or behind the next figures of a list."""
+
+    measure: str
+    unit: str
+    value: float
+
+    def is_converted(self, other: _Measured) -> bool:
+        """Return whether it is another one in another unit."""
+        there = self.measure == other.measure and self.unit != other.unit
+        return there and in_other_unit(self.value, other.value)
+
+
+def _measured(text: str) -> Iterator[_Measured]:
+    unit = None
+    for each in reversed(outside_dates(text)[:10]):
+        word = unit_behind(text, each) or in_unit(text, each)
+        unit = _MEASURES.get("in" if _INCHES.match(text, each.end) else word, unit)
+        if unit is not None:
+            yield from (_Measured(*unit, value) for value in each.as_one)
+
+
 def _figures(text: str) -> list[Figure]:
     plain = _DOTTED.sub(" ", text)
     return [each for each in outside_dates(plain) if sum(map(str.isdigit, each.literal)) >= 2]
@@ -385,14 +475,6 @@ def _marks(text: str) -> set[str]:
     """Return the figures, dates and identifiers of a text in one spelling."""
     dates = {mark_of_date(one) for day in days(text) for one in day.readings}
     return {mark(value) for each in _figures(text) for value in each.as_one} | dates | _names(text)
-
-
-def _units(text: str) -> Iterator[tuple[str, str]]:
-    """Yield what the figures of a text measure, and in which unit."""
-    for each in outside_dates(text):
-        unit = unit_behind(text, each) or in_unit(text, each)
-        if unit in _MEASURES:
-            yield _MEASURES[unit]
 
 
 def _names(text: str) -> set[str]:

@@ -203,6 +203,13 @@ def _found(text: str) -> Iterator[Day]:
             yield Day(*match.span(), read)
 
 
+def dates_in(text: str) -> list[date]:
+    """Return the different dates of a text that have a year and one reading."""
+    read = [each.readings for each in days(text) if len(each.readings) == 1]
+    found = {as_date(one) for readings in read for one in readings if one[0]}
+    return sorted(each for each in found if each is not None)
+
+
 def is_near(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
     """Return whether two dates are `_DERIVED` days to some months apart, by no whole weeks or months."""
     years = one[0] or other[0], other[0] or one[0]
@@ -348,6 +355,13 @@ class Known:
         """Return whether a figure is known, or follows from known ones."""
         if figure.readings & self.values or len(self.values) > TOO_MANY:
             return True
+        if any(
+            0 < abs(value - each) < 1
+            for value in figure.as_one
+            if value.is_integer()
+            for each in self.values
+        ):
+            return True  # rounded up or down
         return any(
             derived(value, self.values, COUNTED) or self._is_growth(value)
             for value in figure.as_one
