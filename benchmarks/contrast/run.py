@@ -27,8 +27,7 @@ def main() -> None:
     """Contrast all, and print the table."""
     parser = argparse.ArgumentParser(description="Contrasts failing runs with good ones.")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    counts = {number: Counter[str]() for number in (1, 3, 5, 20)}
-    steps = Counter[int]()
+    counts, steps = {number: Counter[str]() for number in (1, 3, 5, 20)}, Counter[int]()
     for seed in parser.parse_args().seeds:
         pool = [case for more in (1000, 1001) for case in cases(seed + more, by_role=True)]
         good = [(case.team, relations(case.healthy)) for case in pool]

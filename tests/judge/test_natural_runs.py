@@ -275,6 +275,7 @@ ON_STRUCTURE = [
     ("argument_against_task", alike.shipping(box="40871")),
     ("another_option", alike.ferry("AZ9")),
     ("miscopied_value", alike.surveyed("It weighs 413.5 kg.")),
+    ("exchanged_unit", alike.surveyed("It weighs 431.5 lb.")),
     ("swallowed_error", required.offline("Lake one: 4,713 ha, lake two: 2,206 ha.")),
     ("absorbed_count", alike.checks("All 192 valves hold.")),
     ("cycle_until_limit", alike.rounds(4)),

@@ -32,7 +32,7 @@ _RARE: Final = 15
 _ORDER: Final = 8
 """Good runs from which the order of two calls is more than chance: in 5, it is the same in one of 16 cases."""
 _APART: Final = {20: 0.02, 8: 0.06, 5: 0.12, FEWEST: 0.25}
-"""Share of healthy runs that were set apart, by the number of good runs (benchmarks/contrast/README.md). What all
+"""Share of healthy runs that were set apart, by the number of good runs (benchmarks/contrast/README.md). A thing that all
 stored runs have by chance sets none of them apart, so that they tell too little of it themselves.
 """
 _UNKNOWN: Final = "none known"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.acts import by_user, call_key, failed, is_said, result_key
-from mast_trace_judge.local.arithmetic import in_other_unit
-from mast_trace_judge.local.figures import MONEY, figures, in_unit, unit_behind
+from mast_trace_judge.local.figures import figures
 from mast_trace_judge.local.formulas import A_FIGURE, Heard, mark, mark_of_date
+from mast_trace_judge.local.measures import Measured, measured
 from mast_trace_judge.local.stated import (
     Known,
     acts,
@@ -45,30 +45,11 @@ _NAME: Final = 5
 """Letters below which a word stands anywhere by chance."""
 _DIGITS: Final = 3
 """Digits below which nearly every number stands in a run, or follows from what does, by chance."""
-_MEASURES: Final = {
-    spelling: (measure, spellings.split("/")[0])
-    for measure, units in (
-        ("volume", "ul/\u00b5l/\u03bcl ml cl l/liter/litre gal/gallon"),
-        ("mass", "ug/\u00b5g/\u03bcg mg g/gram kg/kilo t/ton/tonne lb/pound oz/ounce"),
-        ("length", "mm cm m/meter/metre km/kilometer/kilometre mi/mile ft/foot/feet in/inch"),
-        ("time", "ms s/sec/second min/minute h/hr/hour d/day week month year"),
-        ("power", "w kw mw gw"),
-        ("energy", "wh kwh mwh j kj cal kcal"),
-        ("storage", "kb mb gb tb"),
-        ("temperature", "c/\u00b0c/celsius f/\u00b0f/fahrenheit k/kelvin"),
-        ("money", " ".join(sorted(MONEY))),
-    )
-    for spellings in units.split()
-    for spelling in spellings.split("/")
-}
-"""By a spelling of a unit: the measure, and the first spelling. A program mostly uses one unit of each measure."""
 _FREE: Final = 2
 """Words above which an argument is a text of the agent's own; its values may stand in the run, and its words need not."""
 _MOST_MEASURED: Final = 60
 """Figures of one measure that are remembered, and ten of a text: among many, one is another one in another unit by chance."""
 _WORDS: Final = re.compile(r"[^\W\d_]+")
-_INCHES: Final = re.compile(r"\s?in(?:[\"'.,;)}\]]|$)")
-"""The unit, and not the word."""
 _SHORT: Final = 40
 """Characters of a value that is compared as such; longer ones are texts."""
 _TRUTHS: Final = {"true": "true", "yes": "true", "false": "false", "no": "false"}
@@ -219,7 +200,7 @@ class _Reading:
         # The fields of results by the marks that stand in them.
         self._stands: defaultdict[str, set[str]] = defaultdict(set)
         self._latest: defaultdict[tuple[str, str, str], set[tuple[str, str]]] = defaultdict(set)
-        self._measured: defaultdict[str, list[_Measured]] = defaultdict(list)
+        self._measured: defaultdict[str, list[Measured]] = defaultdict(list)
         self._words: set[str] = set()
         self._measure(self.found.task)
         # Texts in lower case, each with its step and with who or what has it.
@@ -318,10 +299,10 @@ class _Reading:
         text = step.text[:_LONGEST]
         self._pick(step.agent, text, at, of)
         self._compute(step.agent, f"{step.agent} states", text, at, of)
-        self._tell(step, of, text)
-        for measure, unit in sorted({each[:2] for each in _measured(text)}):
+        for measure, unit in sorted({each[:2] for each in measured(text)}):
             kind = "heard unit" if unit in self._words else "unit"
             add(kind, f"{step.agent} states {measure} in={unit}", at, of)
+        self._tell(step, of, text)
         self._values.message(step)
         self._said.append((text.lower(), of, at))
         known = self._known.before(step)
@@ -338,7 +319,7 @@ class _Reading:
         # A text that is not read whole may hold everything.
         whole, marks = len(step.text) <= _LONGEST, _marks(text)
         # A value in another unit stands where the first one does.
-        for new in _measured(text):
+        for new in measured(text):
             for old in filter(new.is_converted, self._measured[new.measure]):
                 marks.add(mark(old.value))
                 self._stands[mark(new.value)] |= self._stands[mark(old.value)]
@@ -361,7 +342,7 @@ class _Reading:
 
     def _measure(self, text: str) -> None:
         """Remember figures with units, and all words: a unit is heard, too, where it stands alone."""
-        for each in _measured(text):
+        for each in measured(text):
             there = self._measured[each.measure]
             if len(there) < _MOST_MEASURED and each not in there:
                 there.append(each)
@@ -413,13 +394,13 @@ class _Reading:
 
 
 def _from_nowhere(
-    known: Known, text: str, measured: Mapping[str, Sequence[_Measured]]
+    known: Known, text: str, before: Mapping[str, Sequence[Measured]]
 ) -> Iterator[str]:
     """Yield the kinds of values that a text states and the run neither holds before nor implies."""
     converted = {
         each.value
-        for each in _measured(text)
-        if any(map(each.is_converted, measured.get(each.measure, ())))
+        for each in measured(text)
+        if any(map(each.is_converted, before.get(each.measure, ())))
     }
     new = (each for each in _figures(text) if not known.has_figure(each))
     if any(each.as_one.isdisjoint(converted) for each in new):
@@ -442,28 +423,6 @@ def _is_prose(text: str) -> bool:
 
 def _is_number(text: str) -> bool:
     return text.replace(".", "", 1).isdigit()
-
-
-class _Measured(NamedTuple):
-    """A figure with what it measures, in which unit: one behind it, or behind the next figures of a list."""
-
-    measure: str
-    unit: str
-    value: float
-
-    def is_converted(self, other: _Measured) -> bool:
-        """Return whether it is another one in another unit."""
-        there = self.measure == other.measure and self.unit != other.unit
-        return there and in_other_unit(self.value, other.value)
-
-
-def _measured(text: str) -> Iterator[_Measured]:
-    unit = None
-    for each in reversed(outside_dates(text)[:10]):
-        word = unit_behind(text, each) or in_unit(text, each)
-        unit = _MEASURES.get("in" if _INCHES.match(text, each.end) else word, unit)
-        if unit is not None:
-            yield from (_Measured(*unit, value) for value in each.as_one)
 
 
 def _figures(text: str) -> list[Figure]:

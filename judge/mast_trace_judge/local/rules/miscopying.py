@@ -1,4 +1,4 @@
-"""Mode 2.6, reasoning-action mismatch, where an agent copies a value with two of its signs exchanged."""
+"""Mode 2.6, reasoning-action mismatch, where an agent copies a value with two of its signs exchanged, or in another unit."""
 
 from __future__ import annotations
 
@@ -8,14 +8,24 @@ from typing import TYPE_CHECKING, NamedTuple
 from mast_trace_judge.local.acts import by_user, doubted, failed, finding, is_said, is_tool
 from mast_trace_judge.local.arithmetic import TOO_MANY, derived, exchanged
 from mast_trace_judge.local.figures import in_unit, unit_of
+from mast_trace_judge.local.measures import Measured, measured
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.rules.mismatch import misstated_result
-from mast_trace_judge.local.stated import Known, acts, amounts, as_written, few, ids
+from mast_trace_judge.local.stated import (
+    Known,
+    acts,
+    amounts,
+    as_written,
+    few,
+    ids,
+    outside_dates,
+    prompts,
+)
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.figures import Figure
@@ -81,6 +91,71 @@ def miscopied_value(trajectory: Trajectory) -> list[ModeFinding]:
                 count += 1
                 held[_signs(value.written)].setdefault(value.written, value)
     return []
+
+
+@rule("2.6", contradicts=True)
+def exchanged_unit(trajectory: Trajectory) -> list[ModeFinding]:
+    """A message gives a figure of the run in another unit, and does not convert it (heuristic).
+
+    Definition: MAST 2.6. The figure has three digits, or two and a decimal point. It stood before in one other unit of the
+    same measure, and nowhere without one; it is no other figure converted, and no message has it in the right unit from
+    then on. No sentence that denies, doubts or quotes the value counts.
+    """
+    held: dict[float, list[tuple[Step | None, Measured | None]]] = defaultdict(list)
+    for text in (trajectory.task, *prompts(trajectory).values()):
+        _hold(held, None, text, ())
+    seen: list[Measured] = []
+    for step in trajectory.steps:
+        if failed(step) or len(seen) > TOO_MANY:
+            continue
+        here = [*measured(step.text)] if few(outside_dates(step.text)) else []
+        for new in here if is_said(step) else ():
+            source, old = next(iter(held[new.value]), (None, None))
+            units = [each for _, each in held[new.value]]
+            if source and old and _is_unconverted(new, step.text, units, seen):
+                later = (each for each in trajectory.steps[step.index :] if is_said(each))
+                if not any(_gives(each.text, old) for each in later):
+                    origin = f"{source.tool} returned" if source.tool else f"{source.agent} wrote"
+                    given = f"{step.agent} gives {new.figure.literal} in {new.unit}"
+                    why = f"{given} where {origin} it in {old.unit}."
+                    told = [quote(each.text, limit=300) for each in (source, step)]
+                    places = [source, step]
+                    return [finding("2.6", _PROBABILITY, Evidence.HEURISTIC, why, places, told)]
+        seen += here
+        _hold(held, step, step.text, here)
+    return []
+
+
+def _hold(
+    held: dict[float, list[tuple[Step | None, Measured | None]]],
+    step: Step | None,
+    text: str,
+    with_units: Sequence[Measured],
+) -> None:
+    """Remember the figures of a text, each with its unit if it has one."""
+    spans = {each.figure.span for each in with_units}
+    for each in with_units:
+        held[each.value].append((step, each))
+    for figure in few(outside_dates(text)):
+        for value in figure.as_one if figure.span not in spans else ():
+            held[value].append((step, None))
+
+
+def _is_unconverted(
+    new: Measured, text: str, before: Sequence[Measured | None], seen: Sequence[Measured]
+) -> bool:
+    """Return whether a figure is long enough, stood in other units alone, and is none of those seen converted."""
+    digits = new.figure.literal.strip("0")
+    return (
+        sum(map(str.isdigit, digits)) >= (2 if "." in digits else _SAME_UNIT)
+        and all(old is not None and new.is_other_unit(old) for old in before)
+        and not any(map(new.is_converted, seen))
+        and not doubted(text, *new.figure.span)
+    )
+
+
+def _gives(text: str, old: Measured) -> bool:
+    return any((each.value, each.unit) == (old.value, old.unit) for each in measured(text))
 
 
 def _values(step: Step, text: str) -> list[_Held]:
