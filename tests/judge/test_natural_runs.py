@@ -275,7 +275,7 @@ ON_STRUCTURE = [
     ("argument_against_task", alike.shipping(box="40871")),
     ("another_option", alike.ferry("AZ9")),
     ("miscopied_value", alike.surveyed("It weighs 413.5 kg.")),
-    ("exchanged_unit", alike.surveyed("It weighs 431.5 lb.")),
+    ("exchanged_unit", alike.surveyed("Dunemi 431.5 lb.", more="gakule 431.5 kg, pomera 398.0 kg")),
     ("swallowed_error", required.offline("Lake one: 4,713 ha, lake two: 2,206 ha.")),
     ("absorbed_count", alike.checks("All 192 valves hold.")),
     ("cycle_until_limit", alike.rounds(4)),
@@ -295,8 +295,9 @@ ON_STRUCTURE = [
 @pytest.mark.parametrize(("rule", "run"), ON_STRUCTURE)
 def test_a_finding_stays_where_every_word_is_nonsense(rule, run):
     built = run.build()
-    # A field's name and the words that repeat it mean nothing as written, and must stay equal.
-    told = findings_by_rule(built if rule == "misread_flag" else meaningless(built))
+    # A field's name and the words that repeat it mean nothing as written, and must stay equal; units are units.
+    kept = rule in {"misread_flag", "exchanged_unit"}
+    told = findings_by_rule(built if kept else meaningless(built))
     found = {name for name, _ in told if contradicts_good_end(name)}
     assert found == {rule}
 

@@ -41,7 +41,7 @@ _MOST: Final = 10
 """Figures of a text that are looked at."""
 
 
-class Measured(NamedTuple):
+class Quantity(NamedTuple):
     """A figure with what it measures, in which unit: one behind it, or behind the next figures of a list.
 
     Attributes:
@@ -56,16 +56,16 @@ class Measured(NamedTuple):
     figure: Figure
     value: float
 
-    def is_converted(self, other: Measured) -> bool:
+    def is_converted(self, other: Quantity) -> bool:
         """Return whether it is another one in another unit."""
         return self.is_other_unit(other) and in_other_unit(self.value, other.value)
 
-    def is_other_unit(self, other: Measured) -> bool:
+    def is_other_unit(self, other: Quantity) -> bool:
         """Return whether both have a unit of one measure, and not the same one."""
         return self.measure == other.measure and self.unit != other.unit
 
 
-def measured(text: str) -> Iterator[Measured]:
+def measured(text: str) -> Iterator[Quantity]:
     """Yield the first figures of a text that have a known unit, the last of them first."""
     unit = None
     for each in reversed(outside_dates(text)[:_MOST]):
@@ -73,4 +73,4 @@ def measured(text: str) -> Iterator[Measured]:
         word = "in" if _INCHES.match(text, each.end) else word
         unit = _MEASURES.get(word, unit if word in _GOES_ON else None)
         if unit is not None and not _POWER.match(text, each.end):
-            yield from (Measured(*unit, each, value) for value in each.as_one)
+            yield from (Quantity(*unit, each, value) for value in each.as_one)

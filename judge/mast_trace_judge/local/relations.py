@@ -12,7 +12,7 @@ from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.acts import by_user, call_key, failed, is_said, result_key
 from mast_trace_judge.local.figures import figures
 from mast_trace_judge.local.formulas import A_FIGURE, Heard, mark, mark_of_date
-from mast_trace_judge.local.measures import Measured, measured
+from mast_trace_judge.local.measures import Quantity, measured
 from mast_trace_judge.local.stated import (
     Known,
     acts,
@@ -200,7 +200,7 @@ class _Reading:
         # The fields of results by the marks that stand in them.
         self._stands: defaultdict[str, set[str]] = defaultdict(set)
         self._latest: defaultdict[tuple[str, str, str], set[tuple[str, str]]] = defaultdict(set)
-        self._measured: defaultdict[str, list[Measured]] = defaultdict(list)
+        self._measured: defaultdict[str, list[Quantity]] = defaultdict(list)
         self._words: set[str] = set()
         self._measure(self.found.task)
         # Texts in lower case, each with its step and with who or what has it.
@@ -394,7 +394,7 @@ class _Reading:
 
 
 def _from_nowhere(
-    known: Known, text: str, before: Mapping[str, Sequence[Measured]]
+    known: Known, text: str, before: Mapping[str, Sequence[Quantity]]
 ) -> Iterator[str]:
     """Yield the kinds of values that a text states and the run neither holds before nor implies."""
     converted = {

@@ -169,7 +169,11 @@ FAULTS = [
     ("ignored_correction", told("Take 0.001, not 0.01.", p=0.01), 1),
     ("ignored_correction", told("Use the Gare and not the Opera.", hotel="Opera"), 1),
     ("exchanged_unit", surveyed("It weighs 431.5 lb."), 2),
-    ("exchanged_unit", surveyed("It is 22 x 47.2 x 5.1 cm.", more='{"size": "22 x 47.2 x 5.1 in"}'), 2),
+    (
+        "exchanged_unit",
+        surveyed("It is 22 x 47.2 x 5.1 cm.", more='{"size": "22 x 47.2 x 5.1 in"}'),
+        2,
+    ),
     ("exchanged_unit", surveyed("We pay 526250 EUR.", more="insured at 526,250 USD"), 2),
     ("miscopied_value", surveyed("It weighs 413.5 kg."), 2),
     ("miscopied_value", surveyed("It is lot DK4M7.", more="lot KD4M7, 12 boxes"), 2),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mast_trace_judge.local.acts import by_user, doubted, failed, finding, is_said, is_tool
 from mast_trace_judge.local.arithmetic import TOO_MANY, derived, exchanged
 from mast_trace_judge.local.figures import in_unit, unit_of
-from mast_trace_judge.local.measures import Measured, measured
+from mast_trace_judge.local.measures import Quantity, measured
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.rules.mismatch import misstated_result
 from mast_trace_judge.local.stated import (
@@ -101,10 +101,10 @@ def exchanged_unit(trajectory: Trajectory) -> list[ModeFinding]:
     same measure, and nowhere without one; it is no other figure converted, and no message has it in the right unit from
     then on. No sentence that denies, doubts or quotes the value counts.
     """
-    held: dict[float, list[tuple[Step | None, Measured | None]]] = defaultdict(list)
+    held: dict[float, list[tuple[Step | None, Quantity | None]]] = defaultdict(list)
     for text in (trajectory.task, *prompts(trajectory).values()):
         _hold(held, None, text, ())
-    seen: list[Measured] = []
+    seen: list[Quantity] = []
     for step in trajectory.steps:
         if failed(step) or len(seen) > TOO_MANY:
             continue
@@ -127,10 +127,10 @@ def exchanged_unit(trajectory: Trajectory) -> list[ModeFinding]:
 
 
 def _hold(
-    held: dict[float, list[tuple[Step | None, Measured | None]]],
+    held: dict[float, list[tuple[Step | None, Quantity | None]]],
     step: Step | None,
     text: str,
-    with_units: Sequence[Measured],
+    with_units: Sequence[Quantity],
 ) -> None:
     """Remember the figures of a text, each with its unit if it has one."""
     spans = {each.figure.span for each in with_units}
@@ -142,7 +142,7 @@ def _hold(
 
 
 def _is_unconverted(
-    new: Measured, text: str, before: Sequence[Measured | None], seen: Sequence[Measured]
+    new: Quantity, text: str, before: Sequence[Quantity | None], seen: Sequence[Quantity]
 ) -> bool:
     """Return whether a figure is long enough, stood in other units alone, and is none of those seen converted."""
     digits = new.figure.literal.strip("0")
@@ -154,7 +154,7 @@ def _is_unconverted(
     )
 
 
-def _gives(text: str, old: Measured) -> bool:
+def _gives(text: str, old: Quantity) -> bool:
     return any((each.value, each.unit) == (old.value, old.unit) for each in measured(text))
 
 
