@@ -203,7 +203,7 @@ def _missing(run: Relations, good: Sequence[Relations]) -> Iterator[tuple[str, s
         ways.append((run.since, [one.held for one in good if len(good) >= _CONSTANT]))
         for since, theirs in ways:
             for missing, place in theirs[0].get(of, {}).items() if theirs else ():
-                there = missing not in run.counts and place in since
+                there = place in since and missing not in run.counts and missing not in run.spared
                 if there and all(missing in one.get(of, ()) for one in theirs):
                     yield of, missing, since[place]
 

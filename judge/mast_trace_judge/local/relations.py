@@ -95,6 +95,7 @@ class Relations:
         taken: the places from which each action takes values over, by the relation that says so.
         open: the places from which values could be taken over, with the step of each: fields of results, and the last
             message to each agent.
+        spared: what need not be taken over, because it is known, or may stand where the text was not read.
         short: the arguments with a number that is so short that it may be from anywhere.
         held: the named values that stand in an argument, by action and relation.
         computed: the names of the values that each formula takes, by action and formula.
@@ -113,6 +114,7 @@ class Relations:
     values: dict[str, dict[str, Relation]] = field(default_factory=dict)
     taken: dict[str, dict[str, str]] = field(default_factory=dict)
     open: dict[str, int] = field(default_factory=dict)
+    spared: set[str] = field(default_factory=set)
     short: set[str] = field(default_factory=set)
     held: dict[str, dict[str, str]] = field(default_factory=dict)
     computed: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
@@ -330,15 +332,19 @@ class _Reading:
             self.found.open.pop(f"{_ASKED}{each}", None)
             if whole:
                 self.found.open[f"{_ASKED}{each}"] = step.index
-        # A message may leave out values that all receivers have heard, said or looked up before.
         receivers = step.recipients or ("",)
-        common = set[str].intersection(*(self._has[each] for each in receivers)) | marks
-        told = {place for place, there in self._holding.items() if there & marks or there <= common}
+        common = set[str].intersection(*(self._has[each] for each in receivers))
         for each in (step.agent, *receivers):
             self._has[each] |= marks
         self._written |= marks
-        for place in sorted(told if whole else self.found.open):
-            self.found.take(f"{step.agent} tells", place, step.index, of)
+        for place, there in sorted(self._holding.items()):
+            if there & marks:
+                self.found.take(f"{step.agent} tells", place, step.index, of)
+            # A message may leave out values that all receivers have heard, said or looked up before.
+            elif there <= common | marks:
+                self.found.spared.add(f"{step.agent} tells {place}")
+        if not whole:
+            self.found.spared |= {f"{step.agent} tells {place}" for place in self.found.open}
 
     def _measure(self, text: str) -> None:
         """Remember figures with units, and all words: a unit is heard, too, where it stands alone."""
