@@ -24,6 +24,18 @@ def kiln(
 
 
 DOWN = "sensor bus offline (E17)"
+
+
+def kept_lots(tool, lot, *, error=DOWN):
+    """A lot is taken from a list, or without it."""
+    run = RunBuilder("Reserve a lot.").calls(
+        "clerk", "list_lots", {}, "" if error else "KN4471", error=error
+    )
+    return run.calls("clerk", tool, {"lot": lot}, "ok").says(
+        "clerk", "It is set aside.", to="foreman"
+    )
+
+
 LEASE = "Read lease L-22 and tell us when it ends and whether pets are allowed."
 
 
@@ -154,6 +166,7 @@ FAULTS = [
         ]
     ),
     ("misread_flag", lease("L-22, pets allowed, ends on 9 April 2031."), 2),
+    ("swallowed_error", kept_lots("reserve_lot", "KN4471"), 1),
     ("absorbed_count", checks("All 192 valves hold."), 1),
     ("absorbed_count", checks("All 192 valves hold.", holds="191 hold, 1 leaks"), 1),
     ("swallowed_error", kiln(error=DOWN, said="Kiln 4 is filed as KN-4471."), 1),
@@ -200,6 +213,9 @@ def test_a_contradiction_is_found_where_it_begins(rule, run, step):
 
 
 HEALTHY = [
+    kept_lots("reserve_lot", "KN4471", error=None),
+    kept_lots("write_note", "KN4471"),
+    kept_lots("list_all_lots", "KN4471"),
     kiln(),
     kiln(error=DOWN, said="The sensor cannot be reached; last week it held 1,180."),
     kiln(error=DOWN, said="Kiln 4 is being looked at."),

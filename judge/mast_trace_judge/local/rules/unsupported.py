@@ -25,6 +25,7 @@ from mast_trace_judge.local.stated import (
     acts,
     amounts,
     arguments,
+    as_written,
     days,
     few,
     fields,
@@ -35,6 +36,7 @@ from mast_trace_judge.local.stated import (
     sentences,
     stem,
     stems,
+    transacts,
 )
 from mast_trace_judge.local.texts import prose, quote
 from mast_trace_judge.verdict import Evidence
@@ -111,7 +113,7 @@ def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 2.6. The failed call is not repeated with success. The agent's next messages state a date, a
     figure of three digits or an identifier that no earlier text holds and that does not follow from those by
-    one step of arithmetic, or the next call has it as an argument. They have two of them right behind it, say nothing else, or
+    one step of arithmetic, or the next call has a fraction as an argument, or any of them if it books, pays or the like. They have two of them right behind it, say nothing else, or
     speak of what the call was about, by its name or arguments, and tell of no failure. Where another call of the agent has succeeded
     since, an identifier is needed.
     """
@@ -130,7 +132,8 @@ def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
             elif (call := broken.get(agent)) and not failed(step) and _mends(step, call, steps):
                 del broken[agent]
             elif agent in broken and not failed(step) and agent not in gone_on:
-                used = _fractions(step) if step.tool != broken[agent].tool else ""
+                used = step.arguments if transacts(step) else _fractions(step)
+                used = used if step.tool != broken[agent].tool else ""
                 made = _invented(used, known.before(step), broken[agent])
                 gone_on[agent] = step, made
         elif is_said(step) and (call := broken.get(agent)):
@@ -139,7 +142,7 @@ def swallowed_error(trajectory: Trajectory) -> list[ModeFinding]:
             tried[call.index] += 1
             wrong, new = gone_on.get(agent, (step, []))
             if new and not admits:
-                why = f"{call.tool} failed and was not repeated with success; {agent} then calls {wrong.tool} with {', '.join(new[:3])}, which nothing in the run holds."
+                why = f"{call.tool} failed and was not repeated with success; {agent} then calls {wrong.tool} with {', '.join(as_written(each, wrong.arguments) for each in new[:3])}, which nothing in the run holds."
                 told = [first_line(call), quote(wrong.arguments)]
                 return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [call, wrong], told)]
             new = [] if admits else _invented(text, known.before(step), call)
