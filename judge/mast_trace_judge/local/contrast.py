@@ -31,7 +31,7 @@ _RARE: Final = 15
 """Good runs from which an act of none of them is more than a rare branch: of 5, one in five runs may have it."""
 _ORDER: Final = 8
 """Good runs from which the order of two calls is more than chance: in 5, it is the same in one of 16 cases."""
-_APART: Final = {20: 0.02, 8: 0.06, 5: 0.12, FEWEST: 0.25}
+_APART: Final = {20: 0.02, 8: 0.07, 5: 0.13, FEWEST: 0.23}
 """Share of healthy runs that were set apart, by the number of good runs (benchmarks/contrast/README.md). A thing that all
 stored runs have by chance sets none of them apart, so that they tell too little of it themselves.
 """
