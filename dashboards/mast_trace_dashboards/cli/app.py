@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 import mast_trace
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace.urls import masked
-from mast_trace_dashboards.cli.output import fail, warn
+from mast_trace_dashboards.cli.output import HelpTable, fail, warn
 from mast_trace_dashboards.commands import COMMANDS, PARTS, has_command
 
 if TYPE_CHECKING:
@@ -155,6 +155,9 @@ def run(arguments: Sequence[str]) -> int:
     # The driver writes to standard error what its exception, and so our message, repeats.
     logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())
     _warn_of_visible_secrets(arguments)
+    if not {"-h", "--help"}.isdisjoint(arguments):
+        rich_utils = import_module("typer.rich_utils")  # slow to import, and only help needs it
+        rich_utils.Table = HelpTable  # type: ignore[attr-defined]
     try:
         app(args=list(arguments), prog_name="mast-trace")
     except SystemExit as error:

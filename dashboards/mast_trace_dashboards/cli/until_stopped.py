@@ -15,9 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
-from mast_trace_dashboards.cli.output import draft_of, plain
+from mast_trace_dashboards.cli.output import Table, draft_of, plain
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +113,7 @@ def not_ready(path: Path | None) -> None:
 
 def address_table(rows: dict[str, str]) -> Table:
     """Return names and addresses, one pair a line."""
-    table = Table(box=None, show_header=False, pad_edge=False)
+    table = Table(show_header=False)
     for name, value in rows.items():
         table.add_row(name, plain(value))
     return table

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from mast_trace_dashboards.cli.output import plain
+from mast_trace_dashboards.cli.output import Table, plain
 from mast_trace_judge.local.attribution import NEVER
 from mast_trace_judge.study.agreement import wilson
 from mast_trace_lab.fit.detector import FEWEST_PAIRS, MOST_AUC
@@ -95,8 +93,8 @@ def _labels(found: FitReport) -> str:
 
 
 def _scores(title: str, scores: Sequence[SchemeScore], titles: Mapping[str, str]) -> Table:
-    table = Table(title=title, title_justify="left")
-    table.add_column("held out", overflow="fold")
+    table = Table(title=title)
+    table.add_column("held out")
     for name in ("runs", "step (95 %)", "top 3", "agent"):
         table.add_column(name, justify="right")
     for score in scores:
@@ -113,8 +111,8 @@ def _scores(title: str, scores: Sequence[SchemeScore], titles: Mapping[str, str]
 
 
 def _operators(found: FitReport) -> Table:
-    table = Table(title="Exact step by operator, percent", title_justify="left")
-    table.add_column("operator", overflow="fold")
+    table = Table(title="Exact step by operator, percent")
+    table.add_column("operator")
     for name in ("failures", "without", "plain", "operator out", "both out", "AUC"):
         table.add_column(name, justify="right")
     looks = {each.operator: each for each in found.detected}
@@ -206,10 +204,10 @@ def _people(found: FitReport) -> Iterator[str]:
 
 def _gate(found: FitReport) -> Table:
     title = "Gate for planted faults: " + ("passed" if found.passed else "not passed")
-    table = Table(title=title, title_justify="left")
-    table.add_column("condition", overflow="fold")
+    table = Table(title=title)
+    table.add_column("condition")
     table.add_column("", no_wrap=True)
-    table.add_column("found", overflow="fold")
+    table.add_column("found")
     for each in found.gate:
         table.add_row(plain(each.name), _MARKS[each.status], plain(each.found))
     return table

@@ -7,13 +7,12 @@ from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage.runs import RunSummary, run_summary
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, Project, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import Table, console, plain, print_json, warn
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.config import JudgeConfig
@@ -136,7 +135,7 @@ def list_operators(context: typer.Context, names: list[str] | None) -> list[str]
         return names
     shown = Table(
         *("operator", "mode", "level", "fault", "to blame", "applies where", "certain because"),
-        show_lines=True,
+        leading=1,
     )
     for name, each in OPERATORS.items():
         mark = " (uncertain)" if each.uncertain else ""

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Uncertain, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import Table, console, plain, print_json, warn
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.llm.transcript import estimate_tokens
 from mast_trace_judge.study.bench.rendering import tables, to_json

@@ -74,6 +74,20 @@ def test_every_help_has_an_example(words: str, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("words", commands())
+def test_names_of_options_are_whole_on_80_columns(
+    words: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([*words.split(), "--help"]) == 0
+    shown = capsys.readouterr().out.split()
+    names = [
+        name for each in commands()[words].params for name in (*each.opts, *each.secondary_opts)
+    ]
+    typed = [name for name in names if name.startswith("--")]
+    assert [name for name in typed if not any(name in word.split(",") for word in shown)] == []
+
+
+@pytest.mark.parametrize("words", commands())
 def test_no_word_of_a_help_is_taken_for_markup(words: str) -> None:
     command = commands()[words]
     texts = [command.help, *(getattr(parameter, "help", "") for parameter in command.params)]

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace.trajectory import Trajectory, trajectory_from_dict
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
-from mast_trace_dashboards.printable import clip
+from mast_trace_dashboards.cli.output import Table, console, plain, print_json, warn
+from mast_trace_dashboards.printable import ID_SHOWN, clip
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.gate.case_files import (
@@ -281,19 +280,18 @@ def _as_dict(case: Case) -> dict[str, Any]:
 
 
 def _table(found: Sequence[Case]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("CASE", "RUN", "ADDED", "OUTCOME", "MODES", "DECISIVE ERROR", "TASK", "NOTE"):
-        table.add_column(name, overflow="fold" if name in {"CASE", "MODES"} else "ellipsis")
+    table = Table()
+    for name in ("CASE", "RUN", "ADDED", "OUTCOME", "MODES", "DECISIVE ERROR", "TASK, NOTE"):
+        table.add_column(name, no_wrap=name in {"RUN", "ADDED"})
     for case in found:
         step, agent = case.decisive or (None, "")
         table.add_row(
             plain(case.name),
-            plain(clip(case.run, 8)),
-            plain(clip(case.added, 10)),
+            plain(case.run[:ID_SHOWN]),
+            plain(case.added[:10]),
             plain(case.outcome or "unknown"),
             plain(" ".join(case.modes)),
             plain("-" if step is None else f"{clip(agent, 20) or 'nobody'}, step {step}"),
-            plain(clip(case.task, 40)),
-            plain(clip(case.note, 30)),
+            plain(f"{clip(case.task, 40)}\n{clip(case.note, 30)}".strip()),
         )
     return table

@@ -7,12 +7,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.table import Table
 
 from mast_trace.exceptions import StorageError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import Table, console, plain, print_json, warn
 from mast_trace_dashboards.cost_words import cost_words
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import parse_time, resolve_run
@@ -150,8 +149,8 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _table(part: str, rows: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(part.upper(), overflow="fold")
+    table = Table()
+    table.add_column(part.upper())
     for name in ("COST", "AFTER THE DECISIVE STEP", "TOKENS"):
         table.add_column(name, justify="right")
     for row in rows:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import Progress
-from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.plugins import answers
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Since, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import Table, console, plain, print_json, warn
 from mast_trace_dashboards.plugins import Plugin
 from mast_trace_dashboards.run_names import NotFound, parse_time
 from mast_trace_judge.config import JudgeConfig
@@ -183,7 +182,7 @@ def _print_pairs(found: Iterable[Agreement]) -> None:
 
 def _agreement_table(rows: Iterable[Agreement]) -> Table:
     rows = list(rows)
-    table = Table(title=plain(" and ".join(rows[0].annotators)), title_justify="left")
+    table = Table(title=plain(" and ".join(rows[0].annotators)))
     table.add_column("mode")
     for name in ("answers", "yes", "both", "equal", "kappa", "95 %", "AC1", "prevalence"):
         table.add_column(name, justify="right")
@@ -205,7 +204,7 @@ def _agreement_table(rows: Iterable[Agreement]) -> Table:
 
 
 def _steps_table(steps: Mapping[tuple[str, str], StepAgreement]) -> Table:
-    table = Table(title="decisive step", title_justify="left")
+    table = Table(title="decisive step")
     table.add_column("annotators")
     for name in ("runs", "same step", "±1", "±3", "same agent", "kappa of agents"):
         table.add_column(name, justify="right")
@@ -219,7 +218,7 @@ def _steps_table(steps: Mapping[tuple[str, str], StepAgreement]) -> Table:
 
 def _selves_table(selves: Iterable[SelfConsistency]) -> Table:
     """Return the table of models that have read runs several times."""
-    table = Table(title="models with themselves", title_justify="left")
+    table = Table(title="models with themselves")
     table.add_column("model")
     for name in ("runs", "readings", "same outcome", "modes (alpha)", "step of the verdict"):
         table.add_column(name, justify="right")
@@ -237,7 +236,7 @@ def _selves_table(selves: Iterable[SelfConsistency]) -> Table:
 
 def _models_table(records: Iterable[ModelRecord]) -> Table:
     """Return the table of models: the runs in which the step that they name first is the known one."""
-    table = Table(title="first steps of models, in failed runs", title_justify="left")
+    table = Table(title="first steps of models, in failed runs")
     for name in ("model", "prompt", "framework", "known by"):
         table.add_column(name)
     for name in ("runs", "right", "95 %"):

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from mast_trace_dashboards import found_pattern
 from mast_trace_dashboards.cli.commands import patterns_more
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
-from mast_trace_dashboards.cli.output import console, plain, print_document, print_json, warn
+from mast_trace_dashboards.cli.output import Table, console, plain, print_document, print_json, warn
 from mast_trace_dashboards.document import Heading
 from mast_trace_dashboards.found_pattern import (
     cost_of,

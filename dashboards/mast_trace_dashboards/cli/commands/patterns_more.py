@@ -7,11 +7,10 @@ from typing import Annotated, Any, Final
 
 import typer
 from rich.progress import Progress
-from rich.table import Table
 
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import Table, console, plain, print_json, warn
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import parse_time, service_names
 from mast_trace_judge.patterns.indexing import PatternIndexer
@@ -225,7 +224,7 @@ def asked_of(
 
 def headed(*names: str) -> Table:
     """Return a table with these columns and no rows."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table()
     for name in names:
-        table.add_column(name, overflow="fold")
+        table.add_column(name)
     return table

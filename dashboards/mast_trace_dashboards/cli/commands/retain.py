@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import Progress
-from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage.removal.retention import (
@@ -22,7 +21,7 @@ from mast_trace_collector.storage.removal.retention import (
 from mast_trace_collector.storage.removal.thinning import Thinned, beyond_sample, thin
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.output import Table, console, plain, print_json
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
@@ -62,9 +61,9 @@ def show_left_out(store: Store, project: str | None, *, as_json: bool) -> None:
     if not rows:
         console().print("No run was left out.")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table()
     for name in ("DAY", "PROJECT", "SERVICE"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name)
     for name in ("RUNS", "SPANS"):
         table.add_column(name, justify="right")
     for row in rows:
@@ -188,7 +187,7 @@ def _tell(
             days = f", the days {', '.join(gone.days)}" if gone.days else ""
             size = f"about {gone.bytes / 2**20:,.1f} MiB"
             console().print(plain(f"{why}: {gone.runs:,} runs and {size} would go{days}."))
-            table = Table("TABLE", "ROWS", box=None, pad_edge=False)
+            table = Table("TABLE", "ROWS")
             for name, count in gone.rows.items():
                 table.add_row(name, f"{count:,}")
             if gone.rows:

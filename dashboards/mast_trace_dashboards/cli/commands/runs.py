@@ -121,7 +121,8 @@ def _list(rows: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
         print_json(rows)
     elif rows:
-        console().print(runs_table(rows))
+        out = console()
+        out.print(runs_table(rows, out.width))
     else:
         warn("No such runs. Is the program instrumented? `mast-trace doctor` checks.")
 
@@ -130,7 +131,8 @@ def _watch(store: Store, given: dict[str, Any], every: float) -> None:
     with Live(console=console(), screen=False, auto_refresh=False) as live:
         while True:
             rows = newest_runs(store, **given)
-            live.update(runs_table(rows) if rows else plain("Waiting for runs ..."), refresh=True)
+            table = runs_table(rows, live.console.width)
+            live.update(table if rows else plain("Waiting for runs ..."), refresh=True)
             time.sleep(every)
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from mast_trace.exceptions import ConfigurationError
@@ -28,7 +27,7 @@ from mast_trace_dashboards.cli.options import (
     RunName,
     Url,
 )
-from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line
+from mast_trace_dashboards.cli.output import Table, console, plain, print_json, print_json_line
 from mast_trace_dashboards.cli.render_run import run_view, steps_view, verdict_view
 from mast_trace_dashboards.cli.run_view import RunView, load
 from mast_trace_dashboards.local import announcement
@@ -215,8 +214,8 @@ def _show_tree(rows: Sequence[TreeRow], *, as_json: bool) -> None:
     if as_json:
         print_json([{**row.span, "Depth": row.depth, "Step": row.step} for row in rows])
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("SPAN", overflow="ellipsis", no_wrap=True)
+    table = Table()
+    table.add_column("SPAN")
     for name in ("STEP", "AT", "TOOK"):
         table.add_column(name, justify="right", no_wrap=True)
     begin = min((row.span["StartNs"] for row in rows), default=0)

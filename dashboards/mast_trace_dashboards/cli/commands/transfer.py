@@ -393,7 +393,8 @@ def _show_runs(rows: list[dict[str, Any]], judged: int | None, where: str) -> No
     if judged is not None:
         console().print(plain(f"{_number(judged, 'run')} judged."))
     console().print()
-    console().print(runs_table(rows[:_LISTED]))
+    out = console()
+    out.print(runs_table(rows[:_LISTED], out.width))
     if len(rows) > _LISTED:
         console().print(plain(f"... and {len(rows) - _LISTED} more: mast-trace runs lists them."))
     first = next((row for row in rows if row["Modes"] or row["Outcome"] == "failure"), rows[0])

@@ -24,7 +24,7 @@ from mast_trace_dashboards.cli.options import (
     ReadyFile,
     Url,
 )
-from mast_trace_dashboards.cli.output import console, print_json_line
+from mast_trace_dashboards.cli.output import Table, console, print_json_line
 from mast_trace_dashboards.cli.until_stopped import address_table, not_ready, ready, stop_signal
 from mast_trace_dashboards.local.announcement import RunningInstance, UpConfig
 from mast_trace_dashboards.web.config import WebConfig
@@ -32,8 +32,6 @@ from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.pricing import PriceConfig
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from mast_trace_dashboards.local.all_in_one import AllInOne
 
 
@@ -61,8 +59,9 @@ def up(
     new_clickhouse_password: Annotated[
         bool,
         typer.Option(
+            "--new-clickhouse-password",
             help="Make a new password for programs that read by the ClickHouse endpoint, such as "
-            "Grafana, and show it once."
+            "Grafana, and show it once.",
         ),
     ] = False,
     ready_file: ReadyFile = None,
