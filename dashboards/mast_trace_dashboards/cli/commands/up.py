@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -33,6 +33,9 @@ from mast_trace_judge.pricing import PriceConfig
 
 if TYPE_CHECKING:
     from mast_trace_dashboards.local.all_in_one import AllInOne
+
+
+_WITH_KEY: Final = "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20KEY"
 
 
 def register(app: typer.Typer) -> None:
@@ -129,7 +132,9 @@ def _addresses(running: RunningInstance, up: AllInOne) -> Table:
             "  send spans to": f"{running.otlp_http} (OTLP/HTTP)",
             **({"": f"{running.otlp_grpc} (OTLP/gRPC)"} if running.otlp_grpc else {}),
             "  set elsewhere": f"OTEL_EXPORTER_OTLP_ENDPOINT={running.otlp_http}",
+            **({"  with a key": _WITH_KEY} if up.keys_file else {}),
             "  look at runs": running.web,
+            **({"  sign in": up.ways_in} if up.ways_in else {}),
             "  read them from": read,
             **(password if up.made_password else {}),
             "  data": running.data_dir,
