@@ -111,6 +111,15 @@ def _trip(said: str, *, succeeded: bool | None) -> None:
             mast_trace.record_outcome(succeeded)
 
 
+def test_a_comparison_is_offered_where_there_is_a_good_run(empty: CLI) -> None:
+    failed = empty.record(lambda: _trip("181", succeeded=False))
+    assert "mast-trace compare" not in empty.out("show", failed)
+    assert "no run of the same name" in empty.err("compare", failed, status=1)
+    good = empty.record(lambda: _trip("118", succeeded=True))
+    assert f"mast-trace compare {failed}" in empty.out("show", failed)
+    assert good in empty.out("compare", failed)
+
+
 def test_a_good_end_that_its_record_contradicts_is_suspect(empty: CLI) -> None:
     for said, succeeded in (("181", True), ("181", None), ("118", True), ("181", False)):
         empty.record(lambda said=said, succeeded=succeeded: _trip(said, succeeded=succeeded))
