@@ -94,7 +94,7 @@ class FoundRun:
 
     @cached_property
     def has_good(self) -> bool:
-        """Whether there is a good run to compare it with."""
+        """True if there is a good run to compare it with."""
         return GoodRuns(self.stored.store).any_beside(self.stored.trace_id, *_program(self))
 
     @cached_property

@@ -13,8 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.segment import Segment
-from rich.table import Column
-from rich.table import Table as RichTable
+from rich.table import Column, Table
 from rich.text import Text
 
 from mast_trace_dashboards.document import (
@@ -76,7 +75,7 @@ class _HarmlessConsole(Console):
             yield each if each.control else Segment(safe(each.text), each.style)
 
 
-class Table(RichTable):
+class FittedTable(Table):
     """A table whose columns shrink between words, the widest first.
 
     The next command needs ids and names whole: words break only where nothing else is left, those of the
@@ -123,7 +122,7 @@ def _shrink(widths: list[int], least: Sequence[int], room: int) -> None:
         widths[max(free, key=widths.__getitem__)] -= 1
 
 
-class HelpTable(RichTable):
+class HelpTable(Table):
     """A table of typer's help whose names of options stay whole: people type them."""
 
     def add_row(self, *cells: RenderableType | None, **given: Any) -> None:
@@ -183,8 +182,8 @@ def _line(line: Line, style: str = "") -> Text:
     return text
 
 
-def _table(part: DataTable) -> Table:
-    table = Table()
+def _table(part: DataTable) -> FittedTable:
+    table = FittedTable()
     for number, name in enumerate(part.columns):
         table.add_column(name.upper(), justify="right" if number in part.numbers else "left")
     for row in part.rows:

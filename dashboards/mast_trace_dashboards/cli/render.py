@@ -9,7 +9,7 @@ from rich.text import Text
 
 from mast_trace.taxonomy import mode_words
 from mast_trace_dashboards.certainty import BASES, NOBODY, no_place
-from mast_trace_dashboards.cli.output import Table, plain
+from mast_trace_dashboards.cli.output import FittedTable, plain
 from mast_trace_dashboards.printable import clip, id_width
 from mast_trace_dashboards.queries.sql import NO_END
 from mast_trace_dashboards.run_outcome import in_words, outcome_words
@@ -27,11 +27,11 @@ _COLUMNS: Final = {
 """The columns of the list, each with the characters beside the ids from which on there is room for it."""
 
 
-def runs_table(rows: Sequence[Mapping[str, Any]], width: int) -> Table:
+def runs_table(rows: Sequence[Mapping[str, Any]], width: int) -> FittedTable:
     """A list of runs, as the query `runs` returns them, for a terminal of this width."""
     ids = id_width(str(row["TraceId"]) for row in rows)
     names = [name for name, least in _COLUMNS.items() if width - ids >= least]
-    table = Table()
+    table = FittedTable()
     for name in names:
         wraps = name in {"LOOK FIRST AT", "MODES", "NAME"}
         table.add_column(name, no_wrap=not wraps, justify="right" if name == "TOOK" else "left")

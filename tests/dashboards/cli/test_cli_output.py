@@ -12,9 +12,9 @@ import pytest
 from conftest import EVIL, failing_run
 from rich.text import Text
 
-from mast_trace_dashboards.cli.output import Table, console, fail, plain, print_json, warn
+from mast_trace_dashboards.cli.output import FittedTable, console, fail, plain, print_json, warn
 from mast_trace_dashboards.cli.render_run import _arguments
-from mast_trace_dashboards.printable import clip, safe
+from mast_trace_dashboards.printable import clip, counted, safe
 
 if TYPE_CHECKING:
     from conftest import CLI
@@ -52,6 +52,13 @@ def test_markup_of_the_printer_is_plain_text(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "[bold]not bold[/bold] [link=http://x]y[/link]\n"
 
 
+@pytest.mark.parametrize(
+    ("number", "words"), [(0, "0 steps"), (1, "1 step"), (2, "2 steps"), (1000, "1,000 steps")]
+)
+def test_one_thing_is_not_many(number: int, words: str) -> None:
+    assert counted(number, "step") == words
+
+
 def test_clip_keeps_one_line_within_the_width() -> None:
     assert clip("one\n two   three", 40) == "one two three"
     assert clip("abcdefghij", 5) == "abcd…"
@@ -85,7 +92,7 @@ def test_arguments_that_are_nested_too_deeply_are_shown_as_they_are() -> None:
 @pytest.mark.parametrize("make", [str, Text])
 def test_no_printed_text_steers_the_terminal(make: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Also where the text was not made harmless before: in a line, a cell, a heading or an error."""
-    table = Table("ID", f"{EVIL}", title=make(EVIL))
+    table = FittedTable("ID", f"{EVIL}", title=make(EVIL))
     table.add_row(make(EVIL), make("50 EUR"))
     console().print(make(EVIL), table, markup=False)
     console(stderr=True).print(make(EVIL))
@@ -112,7 +119,7 @@ def test_all_that_is_printed_passes_the_harmless_console() -> None:
 def test_a_narrow_table_keeps_ids_and_loses_no_text(
     long: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    table = Table("ID", "WHY", "AGENT")
+    table = FittedTable("ID", "WHY", "AGENT")
     table.add_column("STATE", no_wrap=True)
     table.add_row(_ID, long, "market researcher", "unknown, waiting")
     console().print(table)

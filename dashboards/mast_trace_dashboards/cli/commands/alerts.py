@@ -32,7 +32,7 @@ from mast_trace_dashboards.alerts.rules import Rule, tuned
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Every, Url
 from mast_trace_dashboards.cli.output import (
-    Table,
+    FittedTable,
     console,
     plain,
     print_json,
@@ -156,8 +156,8 @@ def _table(rows: list[dict[str, Any]], *, everything: bool) -> RenderableType:
     return Group(_laid_out(above), note)
 
 
-def _laid_out(rows: list[dict[str, Any]]) -> Table:
-    table = Table("RULE", "FOR", "VALUE", "THRESHOLD", "")
+def _laid_out(rows: list[dict[str, Any]]) -> FittedTable:
+    table = FittedTable("RULE", "FOR", "VALUE", "THRESHOLD", "")
     for row in sorted(rows, key=lambda row: not row["above"]):
         labels = ", ".join(f"{name}={value or '-'}" for name, value in row["labels"].items())
         state = plain("ABOVE", style="bold red") if row["above"] else plain("ok", style="green")

@@ -30,7 +30,13 @@ from mast_trace_dashboards.cli.options import (
     ReadyFile,
     Url,
 )
-from mast_trace_dashboards.cli.output import Table, console, plain, print_json, print_json_line
+from mast_trace_dashboards.cli.output import (
+    FittedTable,
+    console,
+    plain,
+    print_json,
+    print_json_line,
+)
 from mast_trace_dashboards.cli.until_stopped import (
     address_table,
     in_daemon_thread,
@@ -74,7 +80,7 @@ def list_letters(
     if not found:
         console().print("There are no dead letters.")
         return
-    table = Table("ID", "SET ASIDE", "ITEMS", "BYTES", "TRIES", "REASON")
+    table = FittedTable("ID", "SET ASIDE", "ITEMS", "BYTES", "TRIES", "REASON")
     for letter in found:
         moment = datetime.fromtimestamp(letter.set_aside, timezone.utc)
         reason = clip(letter.reason, _REASON_WIDTH)

@@ -29,7 +29,7 @@ from mast_trace_collector.plugins import answers
 from mast_trace_dashboards.cli import render
 from mast_trace_dashboards.cli.commands.show import as_dict
 from mast_trace_dashboards.cli.options import AsJson
-from mast_trace_dashboards.cli.output import Table, console, print_json, warn
+from mast_trace_dashboards.cli.output import FittedTable, console, print_json, warn
 from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.run_view import RunView, load
 from mast_trace_dashboards.cli.until_stopped import stop_signal
@@ -156,7 +156,7 @@ def _progress() -> Progress:
 
 def report(out: Console, finished: Sequence[script.FinishedAct], shown: RunView) -> None:
     """Print the demo's result: all runs as a table, and one of them in full."""
-    table = Table()
+    table = FittedTable()
     for name in ("RUN", "FRAMEWORK", "THE TEAM ...", "OUTCOME", "MODES", "LOOK FIRST AT"):
         table.add_column(name, no_wrap=name not in {"THE TEAM ...", "MODES", "LOOK FIRST AT"})
     for one in finished:

@@ -24,7 +24,7 @@ from mast_trace_dashboards.cli.options import (
     ReadyFile,
     Url,
 )
-from mast_trace_dashboards.cli.output import Table, console, print_json_line
+from mast_trace_dashboards.cli.output import FittedTable, console, print_json_line
 from mast_trace_dashboards.cli.until_stopped import address_table, not_ready, ready, stop_signal
 from mast_trace_dashboards.local.announcement import RunningInstance, UpConfig
 from mast_trace_dashboards.web.config import WebConfig
@@ -123,7 +123,7 @@ async def _up(up: AllInOne, seconds: float, *, ready_file: Path | None, as_json:
         not_ready(ready_file)
 
 
-def _addresses(running: RunningInstance, up: AllInOne) -> Table:
+def _addresses(running: RunningInstance, up: AllInOne) -> FittedTable:
     read = f"{masked(running.clickhouse)} (ClickHouse)"
     password = {"  their password": f"{up.made_password} (shown this once)"}
     return address_table(
