@@ -89,7 +89,10 @@ class FittedTable(Table):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the table, no wider than the console."""
         wide = options.update(width=_ENDLESS)
-        found = [_measured(each, console, wide) for each in self.columns]
+        # A step's whole text may be a line of a million characters.
+        found = [
+            _measured(each, console, wide).with_maximum(options.max_width) for each in self.columns
+        ]
         widths = [each.maximum for each in found]
         self._set(widths)
         around = Measurement.get(console, wide, self).maximum - sum(widths)

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 import typer
+from conftest import EVIL
 from program_runs import run_program
 from typer.core import TyperGroup
 
 from mast_trace_dashboards.cli.app import app, run
 from mast_trace_dashboards.commands import COMMANDS, PARTS
+from mast_trace_dashboards.printable import safe
 
 if TYPE_CHECKING:
     import subprocess
@@ -102,6 +104,26 @@ def test_misuse_ends_with_status_2(arguments: list[str], capsys: Capture) -> Non
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "show last {}",
+        "show {}",
+        "runs --{}",
+        "{}",
+        "runs --limit {}",
+        "import {}",
+        "judge {}",
+        "restore {}",
+    ],
+)
+def test_no_argument_steers_the_terminal(line: str, no_store: Path, capsys: Capture) -> None:
+    """A shell puts the names of files into a line, which others choose."""
+    assert run([EVIL if word == "{}" else word.format(EVIL) for word in line.split()]) > 0
+    said = capsys.readouterr().err
+    assert safe(said) == said
 
 
 def test_the_version_is_printed(capsys: Capture) -> None:

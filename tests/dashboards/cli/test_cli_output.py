@@ -114,7 +114,9 @@ def test_all_that_is_printed_passes_the_harmless_console() -> None:
     assert found == {"output.py"}
 
 
-@pytest.mark.parametrize("long", ["the text wraps " * 9, "x" * 200, f"{_ID} {_ID} {_ID}"])
+@pytest.mark.parametrize(
+    "long", ["the text wraps " * 9, "x" * 200, "long line " * 20_000, f"{_ID} {_ID} {_ID}"]
+)
 @pytest.mark.usefixtures("narrow")
 def test_a_narrow_table_keeps_ids_and_loses_no_text(
     long: str, capsys: pytest.CaptureFixture[str]

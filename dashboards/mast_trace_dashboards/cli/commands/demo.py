@@ -93,7 +93,7 @@ async def _demo(folder: Path, *, keep: bool, as_json: bool) -> None:
             )
         else:
             report(console(), finished, shown)
-            console().print(_next(running, shown, keep=keep))
+            console().print(_next(running, shown, keep=keep), soft_wrap=True)
         if keep or (not as_json and await asyncio.to_thread(_wishes_more, running)):
             await up.wait(stop_signal(_STOP_SECONDS))
     finally:
