@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.taxonomy import FAILURE_MODES, mode_words
+from mast_trace_dashboards.printable import counted
 from mast_trace_judge.proof import proved_step, rank_of
 from mast_trace_judge.verdict import Basis, Evidence, ModeFinding, Place, Rank, Verdict
 
@@ -147,7 +148,7 @@ def price(confirmation: Confirmation) -> str:
     """Return the number of replays and their cost, and whether they were made elsewhere."""
     cost = "cost unknown" if confirmation.cost_usd is None else f"${confirmation.cost_usd:.4f}"
     made = "" if confirmation.plan_id or not confirmation.replays else ", taken over from a file"
-    return f"{confirmation.replays:,} replays, {confirmation.live_calls:,} live model calls, {cost}{made}"
+    return f"{counted(confirmation.replays, 'replay')}, {counted(confirmation.live_calls, 'live model call')}, {cost}{made}"
 
 
 def sureness(verdict: Verdict) -> str:
@@ -211,7 +212,7 @@ def listed(numbers: Sequence[int]) -> str:
 def no_place(row: Mapping[str, Any]) -> str:
     """Return what a list of runs says of a run that has no place to look at first."""
     is_known = row["Outcome"] == "failure" and row["State"] == "judged"
-    return f"no evidence, {row['Steps']:,} steps" if is_known else "-"
+    return f"no evidence, {counted(row['Steps'], 'step')}" if is_known else "-"
 
 
 def nothing_found(verdict: Verdict) -> str:
@@ -220,7 +221,7 @@ def nothing_found(verdict: Verdict) -> str:
         shown = "No outcome was recorded, and no step stands out."
         return shown if verdict.shown else "Nothing shows that the run failed."
     return (
-        f"No evidence found of the step that went wrong; there are {verdict.steps:,} steps to read."
+        f"No evidence found of the step that went wrong; {counted(verdict.steps, 'step')} to read."
     )
 
 

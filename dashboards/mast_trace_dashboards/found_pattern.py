@@ -24,6 +24,7 @@ from mast_trace_dashboards.document import (
     Words,
 )
 from mast_trace_dashboards.printable import ID_SHOWN, UNSAFE, clip
+from mast_trace_dashboards.programs import any_declared
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound, newest_runs
 from mast_trace_judge.patterns.states import PatternState, save_state
@@ -38,6 +39,7 @@ _REASON: Final = 300
 
 LISTER: Final = "mast-trace patterns list"
 """The command that lists patterns."""
+_RUNS_PROGRAMS: Final = frozenset({"prove", "replay", "confirm", "inject"})
 _KEYS: Final = re.compile(f"{UNSAFE.pattern}|[\t\n]")
 _RUNS: Final = 20
 _MOST: Final = 10_000
@@ -356,11 +358,12 @@ def _row(
 
 
 def command_line(command: str, run: str, project: str, more: str = "") -> str:
-    """Return a command on a run, whose program the configuration file names."""
+    """Return a command on a run; where it runs a program that no configuration file names, with a place for that."""
     # An id that would be read as an option, such as one that names a program to start, is for people to find out.
     run = "RUN" if run.startswith("-") else _word(run)
     of_project = f"--project={_word(project)}" if project else ""
-    return " ".join(filter(None, ("mast-trace", command, run, more, of_project)))
+    program = "-- COMMAND" if command in _RUNS_PROGRAMS and not any_declared() else ""
+    return " ".join(filter(None, ("mast-trace", command, run, more, of_project, program)))
 
 
 def _word(text: str) -> str:

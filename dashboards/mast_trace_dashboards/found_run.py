@@ -93,6 +93,11 @@ class FoundRun:
         return points_of(self.stored)
 
     @cached_property
+    def has_good(self) -> bool:
+        """True if there is a good run to compare it with."""
+        return GoodRuns(self.stored.store).any_beside(self.stored.trace_id, *_program(self))
+
+    @cached_property
     def places(self) -> dict[str, int]:
         """The step in which each quote of the verdict stands."""
         return self.stored.places_of(self.verdict)
@@ -149,7 +154,10 @@ def nearest_good(store: Store, found: FoundRun) -> str | None:
     Raises:
         StorageError: the database does not answer.
     """
-    program = (found.row[name] for name in ("Project", "ServiceName", "Name"))
     task = found.stored.task()
-    good = GoodRuns(store).nearest(found.stored.trace_id, task, *program)
+    good = GoodRuns(store).nearest(found.stored.trace_id, task, *_program(found))
     return good[0].trace_id if good else None
+
+
+def _program(found: FoundRun) -> tuple[str, str, str]:
+    return found.row["Project"], found.row["ServiceName"], found.row["Name"]

@@ -25,6 +25,11 @@ def id_width(ids: Iterable[str]) -> int:
     return width
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things in words: "1 run", "2 runs"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def safe(text: str) -> str:
     """Make the text of a run harmless: control characters are shown as symbols."""
     return UNSAFE.sub(_symbol, text)

@@ -8,6 +8,7 @@ choose what this machine starts.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import stat
@@ -173,6 +174,15 @@ def programs_of(file: Path | None) -> dict[str, Any]:
     ):
         raise ConfigurationError(f"{file}: programs are tables, such as [programs.trip]")
     return written
+
+
+def any_declared() -> bool:
+    """Return whether the file that commands read by themselves names a program."""
+    given = os.environ.get("MAST_TRACE_CONFIG")
+    try:
+        return bool(programs_of(config_file(Path(given) if given else None)))
+    except ConfigurationError:
+        return False
 
 
 def program_of(

@@ -96,8 +96,9 @@ def _basis(place: Place, verdict: Verdict) -> Words:
 def next_commands(found: FoundRun) -> Iterator[Part]:
     """Yield what can be done with a failed run: compare it, and prove its cause."""
     run, project = found.row["TraceId"], found.row["Project"]
-    effect = "Compare with the nearest good run"
-    yield CommandLine(effect, command_line("compare", run, project), f"/compare?run={run}")
+    if found.has_good:
+        effect = "Compare with the nearest good run"
+        yield CommandLine(effect, command_line("compare", run, project), f"/compare?run={run}")
     proved = found.verdict is not None and found.verdict.rank == "confirmed by replay"
     # A long run is not read for it: this is said before its steps are.
     short = not found.stored.is_long

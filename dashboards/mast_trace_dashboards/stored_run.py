@@ -173,6 +173,7 @@ class StoredRun:
     Attributes:
         trace_id: of the run.
         project: of the run.
+        store: the database.
         spans: its spans, read on demand.
     """
 
@@ -191,7 +192,7 @@ class StoredRun:
         given = {"trace_id": trace_id, "project": project}
         # The four columns alone: planning those that count takes as long again.
         state = next(iter(store.query(_STATE, given)), None)
-        self._store = store
+        self.store = store
         self._cache = _CACHE
         self._size = size
         self.trace_id, self.project = trace_id, project
@@ -215,7 +216,7 @@ class StoredRun:
         Raises:
             StorageError: the database does not answer.
         """
-        return was_left_out(self._store, self.trace_id, self.project)
+        return was_left_out(self.store, self.trace_id, self.project)
 
     @property
     def is_ready(self) -> bool:
@@ -288,7 +289,7 @@ class StoredRun:
         whole = self.trajectory()
         if whole is not None:
             return whole
-        pages = RunSpans(self._store, self.trace_id, project=self.project, page_bytes=PAGE_BYTES)
+        pages = RunSpans(self.store, self.trace_id, project=self.project, page_bytes=PAGE_BYTES)
         return read_run(pages)
 
     def span_of(self, number: int) -> SpanRecord | None:
@@ -303,12 +304,12 @@ class StoredRun:
             StorageError: the database does not answer.
         """
         given = {"only": [self.trace_id], "projects": [self.project], "limit": limit}
-        written = _WRITTEN_CALLS.run(self._store, **given)
-        return written or _CALLS.run(self._store, **given)
+        written = _WRITTEN_CALLS.run(self.store, **given)
+        return written or _CALLS.run(self.store, **given)
 
     def task(self) -> str:
         """Return the task of the run, as `tasks_of` has it."""
-        return tasks_of(self._store, [self.trace_id]).get((self.project, self.trace_id), "")
+        return tasks_of(self.store, [self.trace_id]).get((self.project, self.trace_id), "")
 
     def places_of(self, verdict: Verdict | None) -> dict[str, int]:
         """Find the step of each quote, among the first steps of its own finding; no long run is read for it."""
@@ -333,7 +334,7 @@ class StoredRun:
         Raises:
             StorageError: the database does not answer.
         """
-        rows = self._store.query(_SCOPES, {"trace_id": self.trace_id, "project": self.project})
+        rows = self.store.query(_SCOPES, {"trace_id": self.trace_id, "project": self.project})
         return {row["ScopeName"]: row["Version"] for row in rows}
 
     def groups(self) -> dict[str, list[str]]:
@@ -342,7 +343,7 @@ class StoredRun:
         Raises:
             StorageError: the database does not answer.
         """
-        (row,) = self._store.query(_GROUPS, {"trace_id": self.trace_id, "project": self.project})
+        (row,) = self.store.query(_GROUPS, {"trace_id": self.trace_id, "project": self.project})
         one = {name: [row[name]] if row[name] else [] for name in ("version", "user", "session")}
         return {**one, "model": list(row["models"])}
 

@@ -125,7 +125,7 @@ def test_the_range_and_the_filters_leave_the_ids_as_they_are(store: Store) -> No
 def test_a_pattern_shows_commands_for_its_own_runs(store: Store) -> None:
     found = find_pattern(store, patterns(store, projects=["one"])[0]["PatternId"][:10])
     confirm, inject = (line for _, line in found.commands)
-    assert confirm == f"mast-trace confirm {25:032x} --project=one"
+    assert confirm == f"mast-trace confirm {25:032x} --project=one -- COMMAND"
     assert found.runs[0]["TraceId"] == f"{25:032x}"
     assert "--operator 2.6 --project=one" in inject
     assert found.successful in inject
@@ -150,7 +150,7 @@ def test_a_copied_command_orders_nothing_else(
         script = f"mast-trace() {{ printf '%s\\0' \"$@\"; }}\n{command}"
         done = subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True, stdout=-1)
         words = done.stdout.decode().split("\0")
-        assert (words[1], words[-2]) == (named or recorded, f"--project={recorded}")
+        assert (words[1], words[-4]) == (named or recorded, f"--project={recorded}")
     assert not [*tmp_path.iterdir()]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_dashboards.found_pattern import command_line
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_lab.program.setup import Setup, setup_of
 
@@ -135,3 +136,20 @@ def test_the_file_of_the_folder_is_read(tmp_path: Path, monkeypatch: pytest.Monk
     Path("mast-trace.toml").chmod(0o600)
     assert programs_of(config_file(None)) == {"trip": {"command": "x"}}
     assert config_file(Path("other.toml")) == Path("other.toml")
+
+
+@pytest.mark.parametrize("command", ["prove", "replay", "confirm", "inject", "compare", "show"])
+@pytest.mark.parametrize("where", ["here", "named", "nowhere", "unreadable"])
+def test_a_suggested_command_says_where_the_program_belongs(
+    command: str, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MAST_TRACE_CONFIG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / ("other.toml" if where == "named" else "mast-trace.toml")
+    if where != "nowhere":
+        file.write_text("[" if where == "unreadable" else '[programs.trip]\ncommand = "trip"\n')
+    if where == "named":
+        monkeypatch.setenv("MAST_TRACE_CONFIG", str(file))
+    needed = where in {"nowhere", "unreadable"} and command not in {"compare", "show"}
+    line = command_line(command, "4f2a", "shop")
+    assert line == f"mast-trace {command} 4f2a --project=shop{' -- COMMAND' * needed}"

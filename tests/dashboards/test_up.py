@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import stat
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -265,6 +265,32 @@ def test_the_demo_takes_free_ports_of_this_machine_and_asks_no_model(
     assert (collector.host, web.web_host) == ("127.0.0.1", "127.0.0.1")
     assert collector.store_url == f"chdb://{tmp_path / 'clickhouse'}"
     assert not up._judge_config.uses_model
+
+
+@pytest.mark.parametrize(
+    ("names", "host"),
+    [("", "127.0.0.1"), ("localhost", "localhost"), ("LOCALHOST, x.org", "LOCALHOST")],
+)
+@pytest.mark.parametrize("everywhere", ["0.0.0.0", "127.0.0.1"])
+async def test_the_address_that_is_told_answers(
+    tmp_path: Path, names: str, host: str, everywhere: str
+) -> None:
+    given = {"web_host": everywhere, "web_token": "t" * 32, "web_public_names": names}
+    async with started(tmp_path, **given) as (up, running), httpx.AsyncClient() as client:
+        expected = host if everywhere == "0.0.0.0" else everywhere
+        assert running.web.startswith(f"http://{expected}:")
+        answer = await client.get(running.web, follow_redirects=True)
+        assert (answer.status_code, up.ways_in) == (401, "with the web_token")
+
+
+async def test_all_taken_ports_are_named_at_once(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        names = ("clickhouse_port", "web_port", "http_port", "grpc_port")
+        taken = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in names]
+        ports = [each.getsockname()[1] for each in taken]
+        with pytest.raises(ConfigurationError) as error:
+            await make(tmp_path, **dict(zip(names, ports, strict=True))).start()
+    assert [str(port) in str(error.value) for port in ports] == [True] * 4
 
 
 async def test_the_web_view_is_not_shown_to_the_network_without_a_token(tmp_path: Path) -> None:

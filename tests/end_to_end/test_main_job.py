@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from code_blocks import PAGES, blocks_of
 from program_runs import run_program
 from up_process import MAST_TRACE, UpProcess, wait_for
 
@@ -101,7 +102,7 @@ EXPECTED = {
         "ag2",
         "failure",
         "2.6",
-        "researcher, step 3 (confirmed by replay)",
+        "DECISIVE: researcher, step 3 (confirmed by replay)",
     ),
     "ends the chat before the hotel is known": (
         "ag2",
@@ -128,6 +129,13 @@ def demo() -> str:
     assert judged == "All 6 runs are judged."
     assert replayed == "ag2_group_chat.py misread-price has been replayed."
     return ended.stdout
+
+
+def test_the_page_on_decisive_errors_shows_lines_of_the_demo(demo: str) -> None:
+    page = blocks_of(PAGES / "understand" / "decisive-error.md")
+    shown = next(block for block in page if block.language == "text")
+    printed = [line.split() for line in demo.splitlines()]
+    assert [line for line in shown.text.splitlines() if line.split() not in printed] == []
 
 
 @pytest.mark.parametrize("story", EXPECTED)

@@ -7,7 +7,7 @@ import contextlib
 import errno
 import logging
 import socket
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -241,22 +241,45 @@ def _protocol(
     return Protocol
 
 
+def refuse_taken(places: Iterable[tuple[str, int]]) -> None:
+    """Name all ports that other programs have, before the first server starts.
+
+    Raises:
+        ConfigurationError: others have some of them.
+    """
+    taken: list[str] = []
+    last = OSError()
+    for host, port in places:
+        try:
+            _bound(host, port).close()
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                taken, last = [*taken, f"{host}:{port}"], error
+    if taken:
+        raise ConfigurationError(f"cannot listen on {', '.join(taken)}: {_advice(last)}") from last
+
+
 def _listen(host: str, port: int) -> socket.socket:
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            listener.listen(_BACKLOG)
-        except OSError:
-            listener.close()
-            raise
+        listener = _bound(host, port)
     except OSError as error:
         raise ConfigurationError(f"cannot listen on {host}:{port}: {_advice(error)}") from error
     listener.setblocking(False)
+    return listener
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
     return listener
 
 
@@ -264,8 +287,8 @@ def _advice(error: OSError) -> str:
     if error.errno != errno.EADDRINUSE:
         return str(error)
     return (
-        "another program has the port. If that is a `mast-trace up`, use or stop it; otherwise take another "
-        "port, such as a free one by --http-port 0, --clickhouse-port 0 or --web-port 0."
+        "another program is there. If that is a `mast-trace up`, use or stop it; otherwise take other ports, "
+        "such as free ones by --http-port 0, --grpc-port 0, --clickhouse-port 0 or --web-port 0."
     )
 
 

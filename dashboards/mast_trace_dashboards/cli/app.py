@@ -21,8 +21,9 @@ from typer.core import TyperCommand, TyperGroup
 import mast_trace
 from mast_trace.exceptions import ConfigurationError, MastTraceError
 from mast_trace.urls import masked
-from mast_trace_dashboards.cli.output import fail, warn
+from mast_trace_dashboards.cli.output import HelpTable, fail, warn
 from mast_trace_dashboards.commands import COMMANDS, PARTS, has_command
+from mast_trace_dashboards.printable import safe
 
 if TYPE_CHECKING:
     Register = Callable[[typer.Typer], None]
@@ -51,14 +52,20 @@ class LazyGroup(TyperGroup):
         return found, command, rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; what is wrong with an argument is said without pydantic's words."""
+        """Run a command; what is wrong with an argument is said without pydantic's words, and harmlessly."""
         try:
             return super().invoke(ctx)
-        except typer.BadParameter as error:
-            # It brings pydantic along, which takes longer than most commands.
-            from mast_trace_collector.settings import plain
+        except Exception as error:
+            wrong: Any = error
+            if isinstance(error, typer.BadParameter):
+                # It brings pydantic along, which takes longer than most commands.
+                from mast_trace_collector.settings import plain
 
-            error.message = plain(error.message)
+                wrong.message = plain(error.message)
+            if hasattr(
+                error, "format_message"
+            ):  # a shell may have put names of files into the line
+                wrong.message = safe(wrong.message)
             raise
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
@@ -155,6 +162,9 @@ def run(arguments: Sequence[str]) -> int:
     # The driver writes to standard error what its exception, and so our message, repeats.
     logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())
     _warn_of_visible_secrets(arguments)
+    if not {"-h", "--help"}.isdisjoint(arguments):
+        rich_utils = import_module("typer.rich_utils")  # slow to import, and only help needs it
+        rich_utils.Table = HelpTable  # type: ignore[attr-defined]
     try:
         app(args=list(arguments), prog_name="mast-trace")
     except SystemExit as error:

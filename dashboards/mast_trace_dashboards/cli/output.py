@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from rich.console import Console, JustifyMethod, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
-from rich.table import Table as RichTable
+from rich.segment import Segment
+from rich.table import Column, Table
 from rich.text import Text
 
 from mast_trace_dashboards.document import (
@@ -29,6 +32,8 @@ from mast_trace_dashboards.document import (
 from mast_trace_dashboards.printable import clip, json_text, safe
 
 _WIDTH_OF_FILES = 160
+_ENDLESS: Final = 1_000_000
+"""A width at which nothing is broken."""
 _CLIP = 400
 """Characters of a text that is set against another."""
 _STYLES = {
@@ -59,9 +64,81 @@ def draft_of(path: Path) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
+class _HarmlessConsole(Console):
+    """A console to which nothing that is printed can send a control character: styles alone are its own."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render as rich does; control characters in texts are shown as symbols."""
+        for each in super().render(renderable, options):
+            yield each if each.control else Segment(safe(each.text), each.style)
+
+
+class FittedTable(Table):
+    """A table whose columns shrink between words, the widest first.
+
+    The next command needs ids and names whole: words break only where nothing else is left, those of the
+    first column and of columns without wrapping never.
+    """
+
+    def __init__(self, *names: str, **given: Any) -> None:
+        plainly = {"box": None, "pad_edge": False, "header_style": "bold", "title_justify": "left"}
+        super().__init__(*names, **{**plainly, **given})
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render the table, no wider than the console."""
+        wide = options.update(width=_ENDLESS)
+        # A step's whole text may be a line of a million characters.
+        found = [
+            _measured(each, console, wide).with_maximum(options.max_width) for each in self.columns
+        ]
+        widths = [each.maximum for each in found]
+        self._set(widths)
+        around = Measurement.get(console, wide, self).maximum - sum(widths)
+        room = options.max_width - around
+        fixed = [w if each.no_wrap else 1 for each, w in zip(self.columns, widths, strict=True)]
+        words = [each.minimum for each in found]
+        for least in (words, words[:1]):
+            _shrink(widths, [*map(max, zip_longest(fixed, least, fillvalue=0))], room)
+        self._set(widths)
+        yield from super().__rich_console__(console, options)
+
+    def _set(self, widths: Sequence[int]) -> None:
+        for each, width in zip(self.columns, widths, strict=True):
+            each.width = width
+            each.overflow = "fold"
+
+
+def _measured(column: Column, console: Console, options: ConsoleOptions) -> Measurement:
+    """Return the width of a column's longest word, and of its longest line."""
+    cells = [Measurement.get(console, options, each) for each in (column.header, *column.cells)]
+    return Measurement(max(c.minimum for c in cells), max(c.maximum for c in cells))
+
+
+def _shrink(widths: list[int], least: Sequence[int], room: int) -> None:
+    """Take from the widest column, as long as one is wider than it must be and all are wider than the room."""
+    while sum(widths) > room:
+        free = [number for number, width in enumerate(widths) if width > least[number]]
+        if not free:
+            return
+        widths[max(free, key=widths.__getitem__)] -= 1
+
+
+class HelpTable(Table):
+    """A table of typer's help whose names of options stay whole: people type them."""
+
+    def add_row(self, *cells: RenderableType | None, **given: Any) -> None:
+        """Add a row; columns of names do not shrink, and no word of others is cut off."""
+        super().add_row(*cells, **given)
+        for column, cell in zip(self.columns, cells, strict=False):
+            column.no_wrap = column.no_wrap or str(cell).startswith("-")
+            column.overflow = "fold"
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return a console on the present output: colours and the terminal's width only on terminals."""
-    made = Console(stderr=stderr, highlight=False)
+    made = _HarmlessConsole(stderr=stderr, highlight=False)
     if not made.is_terminal:
         made.width = max(made.width, _WIDTH_OF_FILES)
     return made
@@ -93,8 +170,8 @@ def printed(parts: Sequence[Part]) -> Iterator[RenderableType]:
             case Replaced():
                 yield plain(f"{part.name}: {clip(part.after, _CLIP)}", "dim")
             case CommandLine():
-                # A command is copied: it is not broken by the table's rules.
-                yield Text.assemble(plain(f"{part.effect}: ", "dim"), plain(part.text))
+                # A command is copied: it has a line of its own.
+                yield Text.assemble(plain(f"{part.effect}:\n  ", "dim"), plain(part.text))
             case Folded():
                 yield plain(f"{part.title}:", "dim")
                 yield from printed(part.parts)
@@ -108,12 +185,10 @@ def _line(line: Line, style: str = "") -> Text:
     return text
 
 
-def _table(part: DataTable) -> RichTable:
-    table = RichTable(box=None, pad_edge=False, header_style="bold")
+def _table(part: DataTable) -> FittedTable:
+    table = FittedTable()
     for number, name in enumerate(part.columns):
-        counts = number in part.numbers
-        justify: JustifyMethod = "right" if counts else "left"
-        table.add_column(name.upper(), justify=justify, no_wrap=counts, overflow="fold")
+        table.add_column(name.upper(), justify="right" if number in part.numbers else "left")
     for row in part.rows:
         table.add_row(*map(_line, row))
     return table

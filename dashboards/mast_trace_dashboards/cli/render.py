@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from rich.table import Table
 from rich.text import Text
 
 from mast_trace.taxonomy import mode_words
 from mast_trace_dashboards.certainty import BASES, NOBODY, no_place
-from mast_trace_dashboards.cli.output import plain
+from mast_trace_dashboards.cli.output import FittedTable, plain
 from mast_trace_dashboards.printable import clip, id_width
 from mast_trace_dashboards.queries.sql import NO_END
 from mast_trace_dashboards.run_outcome import in_words, outcome_words
@@ -18,26 +17,36 @@ from mast_trace_dashboards.run_outcome import in_words, outcome_words
 _CAUSE = 72
 """Characters of a cause in a list."""
 _OUTCOME_STYLES = {"success": "green", "failure": "red"}
+_COLUMNS: Final = {
+    **dict.fromkeys(("RUN", "OUTCOME", "LOOK FIRST AT", "MODES"), 0),
+    "NAME": 60,
+    "FRAMEWORK": 110,
+    "STARTED": 90,
+    "TOOK": 100,
+}
+"""The columns of the list, each with the characters beside the ids from which on there is room for it."""
 
 
-def runs_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """A list of runs, as the query `runs` returns them."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("RUN", "OUTCOME", "LOOK FIRST AT", "MODES", "NAME", "FRAMEWORK", "STARTED"):
-        table.add_column(name, no_wrap=name != "MODES", overflow="ellipsis")
-    table.add_column("TOOK", justify="right", no_wrap=True)
-    width = id_width(str(row["TraceId"]) for row in rows)
+def runs_table(rows: Sequence[Mapping[str, Any]], width: int) -> FittedTable:
+    """A list of runs, as the query `runs` returns them, for a terminal of this width."""
+    ids = id_width(str(row["TraceId"]) for row in rows)
+    names = [name for name, least in _COLUMNS.items() if width - ids >= least]
+    table = FittedTable()
+    for name in names:
+        wraps = name in {"LOOK FIRST AT", "MODES", "NAME"}
+        table.add_column(name, no_wrap=not wraps, justify="right" if name == "TOOK" else "left")
     for row in rows:
-        table.add_row(
-            str(row["TraceId"])[:width],
-            outcome(row),
-            _place_and_cause(row),
-            Text("\n".join(map(mode_words, row["Modes"]))),
-            plain(clip(row["Name"], 32)),
-            plain(row["Framework"]),
-            row["Start"].astimezone().strftime("%m-%d %H:%M:%S"),
-            in_words(row["DurationMs"]),
-        )
+        cells = {
+            "RUN": str(row["TraceId"])[:ids],
+            "OUTCOME": outcome(row),
+            "LOOK FIRST AT": _place_and_cause(row),
+            "MODES": Text("\n".join(map(mode_words, row["Modes"]))),
+            "NAME": plain(clip(row["Name"], 32)),
+            "FRAMEWORK": plain(clip(row["Framework"], 16)),
+            "STARTED": row["Start"].astimezone().strftime("%m-%d %H:%M:%S"),
+            "TOOK": in_words(row["DurationMs"]),
+        }
+        table.add_row(*(cells[name] for name in names))
     return table
 
 
@@ -59,7 +68,7 @@ def outcome(row: Mapping[str, Any]) -> Text:
 
 
 def place(row: Mapping[str, Any]) -> Text:
-    """Return the agent and step to look at first, and the kind of evidence for it.
+    """Return the agent and step to look at first, whether it is decisive, and the kind of evidence for it.
 
     The conclusion of replays stands beside it. A failed run without evidence says so.
     """
@@ -68,7 +77,9 @@ def place(row: Mapping[str, Any]) -> Text:
     if row["LookStep"] is not None:
         basis = "" if replayed and row["LookBasis"] == "confirmed" else BASES[row["LookBasis"]]
         told = ", ".join(filter(None, [basis, replayed]))
+        decides = row["DecisiveStep"] == row["LookStep"]
         return Text.assemble(
+            ("DECISIVE: " if decides else "", "bold red"),
             plain(clip(row["LookAgent"], 24) or NOBODY, "bold"),
             f", step {row['LookStep']} ({told})",
         )

@@ -6,15 +6,14 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich.table import Table
 from rich.text import Text
 
 from mast_trace.trajectory import Step, StepKind
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_dashboards.certainty import counting, marked
-from mast_trace_dashboards.cli.output import plain, printed
+from mast_trace_dashboards.cli.output import FittedTable, plain, printed
 from mast_trace_dashboards.cli.render import outcome
-from mast_trace_dashboards.printable import clip
+from mast_trace_dashboards.printable import clip, counted
 from mast_trace_dashboards.queries.sql import NO_END
 from mast_trace_dashboards.run_documents import modes_and_judge, replays_said, where_to_look
 from mast_trace_dashboards.run_outcome import NOT_REPORTED, in_words, tokens_of
@@ -74,7 +73,7 @@ def run_view(
     yield from steps_view(shown, chosen, verdict, full=full)
     if len(chosen) < shown.stored.count:
         yield plain(
-            f"\n{len(chosen):,} of {shown.stored.count:,} steps are shown; "
+            f"\n{len(chosen):,} of {counted(shown.stored.count, 'step')} are shown; "
             "`--steps 200-699` shows others, `--steps all` all of them.",
             "dim",
         )
@@ -101,7 +100,7 @@ def steps_view(
 
 def _steps_table(
     steps: Iterable[Step], verdict: Verdict | None, *, full: bool, before: int, header: bool
-) -> Table:
+) -> FittedTable:
     """Return a table of steps with the findings in each.
 
     Args:
@@ -111,12 +110,10 @@ def _steps_table(
         before: the number of the step that was shown last.
         header: name the columns.
     """
-    table = Table(box=None, pad_edge=False, header_style="bold", show_header=header)
+    table = FittedTable(show_header=header)
     table.add_column("STEP", justify="right", no_wrap=True)
-    for name in ("FOUND", "AGENT", "KIND"):
-        table.add_column(name, no_wrap=True)
-    # Wrappable for the table, so that this column shrinks before others; its cells do not wrap.
-    table.add_column("TEXT", overflow="fold" if full else "ellipsis")
+    for name in ("FOUND", "AGENT", "KIND", "TEXT"):
+        table.add_column(name, no_wrap=name == "KIND")
     for step in steps:
         if step.index > before + 1:
             left_out = f"(steps {before + 1} to {step.index - 1} are not shown)"
@@ -139,8 +136,8 @@ def _title(shown: RunView) -> Text:
     row, count = shown.row, shown.steps_known
     facts = [
         row["Framework"],
-        _number(row["Spans"], "span") if count is None else _number(count, "step"),
-        _number(shown.agents, "agent"),
+        counted(row["Spans"], "span") if count is None else counted(count, "step"),
+        counted(shown.agents, "agent"),
         in_words(row["DurationMs"]),
         f"tokens {NOT_REPORTED}" if tokens_of(row) == NOT_REPORTED else f"{tokens_of(row)} tokens",
     ]
@@ -150,19 +147,15 @@ def _title(shown: RunView) -> Text:
         title.append_text(plain(f": {clip(row['OutcomeReason'], 300)}"))
     if row["State"] == NO_END:
         title.append(_NO_END, style="dim")
-    title.append("\n" + ", ".join(fact for fact in facts if fact), style="dim")
+    title.append_text(plain("\n" + ", ".join(filter(None, facts)), "dim"))
     telemetry = telemetry_of(shown.stored)
     if telemetry.senders:
         title.append_text(plain(f"\nRecorded by {', '.join(telemetry.senders)}", "dim"))
     for lack in telemetry.lacks:
-        title.append(f"\n{lack}", style="yellow")
+        title.append_text(plain(f"\n{lack}", "yellow"))
     if shown.task:
         title.append_text(Text.assemble("\nTask: ", plain(clip(shown.task, 600))))
     return title
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _kind(step: Step) -> str:

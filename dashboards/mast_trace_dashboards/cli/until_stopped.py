@@ -15,9 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
-from mast_trace_dashboards.cli.output import draft_of, plain
+from mast_trace_dashboards.cli.output import FittedTable, draft_of, plain
 
 logger = logging.getLogger(__name__)
 
@@ -113,9 +111,9 @@ def not_ready(path: Path | None) -> None:
         path.unlink(missing_ok=True)
 
 
-def address_table(rows: dict[str, str]) -> Table:
+def address_table(rows: dict[str, str]) -> FittedTable:
     """Return names and addresses, one pair a line."""
-    table = Table(box=None, show_header=False, pad_edge=False)
+    table = FittedTable(show_header=False)
     for name, value in rows.items():
         table.add_row(name, plain(value))
     return table

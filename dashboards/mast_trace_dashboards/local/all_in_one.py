@@ -20,7 +20,7 @@ from mast_trace_collector.clickhouse_http import ClickHouseHTTP
 from mast_trace_collector.collector import Collector
 from mast_trace_collector.http_server.limits import HTTPLimits
 from mast_trace_collector.http_server.owner_socket import socket_path
-from mast_trace_collector.http_server.server import HTTPServer
+from mast_trace_collector.http_server.server import HTTPServer, refuse_taken
 from mast_trace_collector.security import ProjectKeys, hash_of
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.damage import warn_of_damaged_parts
@@ -121,11 +121,14 @@ class AllInOne:
         store: the database, once started.
         worker: the judge's worker; None if nothing is judged.
         made_password: of the ClickHouse endpoint, if it was made at this start; else empty.
+        ways_in: how people sign in to the web view; empty where nobody has to.
+        keys_file: keys that senders need; None where they need none.
     """
 
     store: Store
     worker: Worker | None = None
     made_password: str = ""
+    ways_in: str = ""
 
     def __init__(
         self,
@@ -140,6 +143,7 @@ class AllInOne:
     ) -> None:
         self.config = config
         self.renews_password = renew_password
+        self.keys_file = collector.keys_file
         self._web_config = web or WebConfig.load()
         self._prices = prices or PriceConfig.load()
         self._collector_config = collector
@@ -196,6 +200,13 @@ class AllInOne:
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.store = await asyncio.to_thread(Store.open, config.store_url)
         parts.callback(self.store.close)
+        ports = [
+            (config.host, config.http_port),
+            (self._web_config.web_host, self._web_config.web_port),
+        ]
+        ports += [(config.host, config.grpc_port)] * config.grpc_enabled
+        ports += [(_LOOPBACK, self.config.clickhouse_port)] * bool(self.store.embedded_path)
+        refuse_taken(ports)
         await asyncio.to_thread(migrate, self.store)
 
         # Created before the other servers, whose refusals it counts; started after them.
@@ -299,6 +310,7 @@ class AllInOne:
         )
         await view.start()
         parts.push_async_callback(view.stop)
+        self.ways_in = view.ways_in
         return view.address
 
     async def _prepare_judge(self, parts: AsyncExitStack) -> Worker:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, PositiveFloat, SecretStr, model_validator
 
-from mast_trace_collector.security import Right, read_rights
+from mast_trace_collector.security import Right, is_loopback, read_rights
 from mast_trace_collector.settings import ProcessSettings
 
 if TYPE_CHECKING:
@@ -118,6 +118,24 @@ class WebConfig(ProcessSettings):
     def public_names(self) -> frozenset[str]:
         """The names under which the view is served, in lower case."""
         return frozenset(name.lower().rstrip(".") for name in _items(self.web_public_names))
+
+    @property
+    def shown_host(self) -> str:
+        """The host in the address that people are told: one that is served, as 0.0.0.0 is not."""
+        if is_loopback(self.web_host):
+            return self.web_host
+        everywhere = self.web_host in {"", "0.0.0.0", "::"}  # noqa: S104  # it is compared
+        own = "127.0.0.1" if everywhere else self.web_host
+        return next(iter(_items(self.web_public_names)), own)
+
+    def ways_in(self, keys_file: Path | None) -> str:
+        """Return how people sign in where they have to, in words."""
+        ways = {
+            "with the web_token": bool(self.web_token.get_secret_value()),
+            f"with a key of {keys_file}": keys_file is not None,
+            "through your proxy": bool(self.trusted_proxies),
+        }
+        return ", or ".join(way for way, there in ways.items() if there)
 
     @property
     def proxied_rights(self) -> frozenset[Right]:

@@ -67,6 +67,8 @@ class WebView:
         self._mounted = tuple((mounted or {}).values())
         access = Access.of(config, keys_file, open_beside_keys=open_beside_keys)
         self.is_open = access.is_open
+        self.ways_in = "" if access.is_open else config.ways_in(keys_file)
+        self._host = f"[{config.shown_host}]" if ":" in config.shown_host else config.shown_host
         self._server = HTTPServer(
             web_app(store, access, idle=idle, mounted=mounted, settings=(config, *settings)),
             config.web_host,
@@ -78,8 +80,9 @@ class WebView:
 
     @property
     def address(self) -> str:
-        """URL of the view; empty before the start."""
-        return self._server.address
+        """URL under which it answers; empty before the start."""
+        scheme, _, place = self._server.address.partition("://")
+        return f"{scheme}://{self._host}:{place.rpartition(':')[2]}" if place else ""
 
     async def start(self) -> None:
         """Listen.

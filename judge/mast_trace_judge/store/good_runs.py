@@ -86,6 +86,15 @@ class GoodRuns:
         read = [replace(run, versions=(found[run.trace_id], own)) for run in read]
         return sorted(read, key=nearness, reverse=True)[:MOST]
 
+    def any_beside(self, trace_id: str, project: str, service: str, name: str) -> bool:
+        """Return whether `nearest` finds any; cheaper, because none is read.
+
+        Raises:
+            StorageError: the database does not answer.
+        """
+        found = self._found(time.monotonic() // _ANEW, project, service, name)
+        return bool(found.keys() - {trace_id})
+
     def _find(self, _minute: float, project: str, service: str, name: str) -> dict[str, str]:
         """Return the versions of good runs by their ids, the newest first."""
         given = {"project": project, "service": service, "name": name}

@@ -25,6 +25,7 @@ from mast_trace_dashboards.cli.options import (
 from mast_trace_dashboards.cli.output import console, plain, print_json, printed, warn
 from mast_trace_dashboards.cli.step_texts import texts_by_step
 from mast_trace_dashboards.commands import COMMANDS
+from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_documents import replays_said
 from mast_trace_dashboards.run_names import resolve_run
@@ -289,13 +290,13 @@ def _estimate(budget: Budget, cost: CallCost | None, expected: int) -> str:
     calls = expected if budget.max_calls is None else min(expected, budget.max_calls)
     money = f"about {calls * cost.mean:.2f} USD" if cost else "at a cost that is unknown here"
     limits = [
-        f"{budget.max_calls} calls" if budget.max_calls is not None else "",
+        f"{counted(budget.max_calls, 'call')}" if budget.max_calls is not None else "",
         f"{budget.max_cost_usd:g} USD" if budget.max_cost_usd is not None else "",
-        f"{budget.max_runs} replays" if budget.max_runs is not None else "",
+        f"{counted(budget.max_runs, 'replay')}" if budget.max_runs is not None else "",
     ]
     named = " and ".join(filter(None, limits))
     most = f"It ends at {named}." if named else "No budget is set (--max-calls)."
-    return f"About {calls} live model calls, {money}. {most}"
+    return f"About {counted(calls, 'live model call')}, {money}. {most}"
 
 
 def _explain(prepared: Prepared) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from mast_trace_dashboards.document import DataTable, Sentence, Words
+from mast_trace_dashboards.printable import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,7 +37,7 @@ def planned(plan: ExperimentPlan) -> str:
         each = f"{size.tasks} tasks in each of {len(plan.arms)} arms"
     times = f", {plan.repeats} runs of a task in an arm" if plan.repeats > 1 else ""
     found = (
-        f"Size: {each}{times} ({size.runs} runs in all) find {_rate(rate)} -> "
+        f"Size: {each}{times} ({counted(size.runs, 'run')} in all) find {_rate(rate)} -> "
         f"{_rate(rate + plan.effect)} with a power of 80 %, looked at as often as you like; "
         f"{size.single_look} with a single look at the end."
     )
@@ -61,8 +62,8 @@ def planned(plan: ExperimentPlan) -> str:
 
 def counted_words(look: Look) -> str:
     """Return the tasks and runs of a look, and its number."""
-    counted = f"Look {look.looks}" if look.looks else "A look that is not counted"
-    return f"{counted}: {look.conclusion.tasks} tasks, {look.conclusion.runs} runs."
+    which = f"Look {look.looks}" if look.looks else "A look that is not counted"
+    return f"{which}: {counted(look.conclusion.tasks, 'task')}, {counted(look.conclusion.runs, 'run')}."
 
 
 def arm_cells(arm: ArmRuns) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from mast_trace_dashboards.printable import counted
 from mast_trace_lab.fit.labels import INJECTION, OF_INJECTED, PERSON, Label
 from mast_trace_lab.fit.models import PARTS, Mass, Recipe, parts, trained
 from mast_trace_lab.fit.report import Condition, PeopleGain, Status
@@ -206,15 +207,11 @@ def _sizes(labels: Sequence[Label]) -> list[Condition]:
             "passed"
             if count >= FEWEST_FAILURES and len(scenarios[framework]) >= FEWEST_SCENARIOS
             else "failed",
-            f"{_counted(count, 'failure')} (at least {FEWEST_FAILURES}), "
-            f"{_counted(len(scenarios[framework]), 'scenario')} (at least {FEWEST_SCENARIOS})",
+            f"{counted(count, 'failure')} (at least {FEWEST_FAILURES}), "
+            f"{counted(len(scenarios[framework]), 'scenario')} (at least {FEWEST_SCENARIOS})",
         )
         for framework, count in sorted(failures.items())
     ] or [Condition("Size", "failed", "no planted faults")]
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _by_runs(measured: Condition) -> Condition:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from mast_trace_dashboards.cli.output import plain
+from mast_trace_dashboards.cli.output import FittedTable, plain
+from mast_trace_dashboards.printable import counted
 from mast_trace_judge.local.attribution import NEVER
 from mast_trace_judge.study.agreement import wilson
 from mast_trace_lab.fit.detector import FEWEST_PAIRS, MOST_AUC
@@ -80,7 +79,7 @@ def decision_words(found: FitReport) -> str:
 def _labels(found: FitReport) -> str:
     profile = found.profile
     counts = ", ".join(f"{count} {source}" for source, count in found.given.items())
-    planted = f", planted in {found.originals} runs" if found.originals else ""
+    planted = f", planted in {counted(found.originals, 'run')}" if found.originals else ""
     weight = profile.injected_weight
     kind = (
         " Injection only: no weight was chosen on people's labels."
@@ -91,12 +90,12 @@ def _labels(found: FitReport) -> str:
         if weight == 0
         else f" Weight of planted faults beside people's labels: {weight:g}."
     )
-    return f"{sum(found.given.values())} labels ({counts}) in {found.scenarios} scenarios{planted}.{kind}"
+    return f"{counted(sum(found.given.values()), 'label')} ({counts}) in {counted(found.scenarios, 'scenario')}{planted}.{kind}"
 
 
-def _scores(title: str, scores: Sequence[SchemeScore], titles: Mapping[str, str]) -> Table:
-    table = Table(title=title, title_justify="left")
-    table.add_column("held out", overflow="fold")
+def _scores(title: str, scores: Sequence[SchemeScore], titles: Mapping[str, str]) -> FittedTable:
+    table = FittedTable(title=title)
+    table.add_column("held out")
     for name in ("runs", "step (95 %)", "top 3", "agent"):
         table.add_column(name, justify="right")
     for score in scores:
@@ -112,9 +111,9 @@ def _scores(title: str, scores: Sequence[SchemeScore], titles: Mapping[str, str]
     return table
 
 
-def _operators(found: FitReport) -> Table:
-    table = Table(title="Exact step by operator, percent", title_justify="left")
-    table.add_column("operator", overflow="fold")
+def _operators(found: FitReport) -> FittedTable:
+    table = FittedTable(title="Exact step by operator, percent")
+    table.add_column("operator")
     for name in ("failures", "without", "plain", "operator out", "both out", "AUC"):
         table.add_column(name, justify="right")
     looks = {each.operator: each for each in found.detected}
@@ -194,7 +193,7 @@ def _people(found: FitReport) -> Iterator[str]:
         else f" ({points(told.fitted - told.before, told.difference)})"
     )
     yield (
-        f"People's labels alone, {told.runs} runs: exact step {_percent(told.before)} with the present judge, "
+        f"People's labels alone, {counted(told.runs, 'run')}: exact step {_percent(told.before)} with the present judge, "
         f"{_percent(told.fitted)} with the profile{gain}."
     )
     if found.originals and told.of_injection is not None:
@@ -204,12 +203,12 @@ def _people(found: FitReport) -> Iterator[str]:
         )
 
 
-def _gate(found: FitReport) -> Table:
+def _gate(found: FitReport) -> FittedTable:
     title = "Gate for planted faults: " + ("passed" if found.passed else "not passed")
-    table = Table(title=title, title_justify="left")
-    table.add_column("condition", overflow="fold")
+    table = FittedTable(title=title)
+    table.add_column("condition")
     table.add_column("", no_wrap=True)
-    table.add_column("found", overflow="fold")
+    table.add_column("found")
     for each in found.gate:
         table.add_row(plain(each.name), _MARKS[each.status], plain(each.found))
     return table

@@ -7,13 +7,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage.runs import RunSummary, run_summary
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, Project, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, warn
+from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.config import JudgeConfig
@@ -134,9 +134,9 @@ def list_operators(context: typer.Context, names: list[str] | None) -> list[str]
     """Print the table of operators and end, where ``list`` stands for their names."""
     if "list" not in (names or ()) or context.resilient_parsing:  # a shell completes the line
         return names
-    shown = Table(
+    shown = FittedTable(
         *("operator", "mode", "level", "fault", "to blame", "applies where", "certain because"),
-        show_lines=True,
+        leading=1,
     )
     for name, each in OPERATORS.items():
         mark = " (uncertain)" if each.uncertain else ""
@@ -286,7 +286,11 @@ def plant(
         console().print(_table(injections))
         calls = sum(one.live_calls for one in done)
         replays = sum(one.replays for one in done)
-        console().print(plain(f"{replays} replays, {calls} live model calls.{_of_before(done)}"))
+        console().print(
+            plain(
+                f"{counted(replays, 'replay')}, {counted(calls, 'live model call')}.{_of_before(done)}"
+            )
+        )
     stopped(done[-1].limit if done else "")
     if not any(each.verdict == "kept" for each in injections):
         raise typer.Exit(1)
@@ -321,9 +325,9 @@ def _of_before(done: Sequence[Injected]) -> str:
     return f" {faults} decided before under the same setup and not replayed again."
 
 
-def _table(injections: Sequence[Injection]) -> Table:
+def _table(injections: Sequence[Injection]) -> FittedTable:
     words = ("repaired", "survived", "unproved", "censored")
-    shown = Table("operator", "planted", "kept", "decisive", *words)
+    shown = FittedTable("operator", "planted", "kept", "decisive", *words)
     for name in OPERATORS:
         own = [each for each in injections if each.operator == name]
         if own:

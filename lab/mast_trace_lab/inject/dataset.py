@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import to_dict
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_dashboards.printable import counted
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.injections import Injection, injections
 from mast_trace_judge.store.runs import read_alone
@@ -88,7 +89,7 @@ def card(
     )
     terms = f"Licence: {licence or 'not stated; ask whoever recorded the runs'}."
     sizes = (
-        f"{len(runs)} runs: {len(failed)} failures and {len(runs) - len(failed)} runs that succeeded although a "
+        f"{counted(len(runs), 'run')}: {counted(len(failed), 'failure')} and {counted(len(runs) - len(failed), 'run')} that succeeded although a "
         "fault was planted. Groups are original runs; no split divides a group."
     )
     lines = ["# A labelled set of failures", "", f"{built} {terms}", "", sizes, ""]

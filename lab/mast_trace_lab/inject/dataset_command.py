@@ -11,6 +11,7 @@ import typer
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.printable import counted
 from mast_trace_judge.study.datasets.set_files import CARD, PARQUET, RUNS, has_parquet
 from mast_trace_lab.inject.dataset import build
 
@@ -65,7 +66,7 @@ def build_set(
     )
     console().print(
         plain(
-            f"Wrote {len(runs)} runs to {out / RUNS} ({told or 'nothing labelled yet'}); {CARD} describes them."
+            f"Wrote {counted(len(runs), 'run')} to {out / RUNS} ({told or 'nothing labelled yet'}); {CARD} describes them."
         )
     )
     if unsure := sum(bool(each.uncertain) for each in runs):

@@ -11,6 +11,7 @@ import typer
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.step_texts import text_of, texts_by_step
+from mast_trace_dashboards.printable import counted
 from mast_trace_judge.arms import ArmResult, Fix, Operator, ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_lab.replay.arm_runner import run_arm
@@ -256,8 +257,8 @@ def show_one(number: int, done: ArmResult) -> None:
     tokens = done.input_tokens + done.output_tokens
     out.print(
         plain(
-            f": {done.served_calls} model calls and {done.served_tools} tool calls answered from the "
-            f"record; {done.live_calls} model calls live ({tokens} tokens{cost}), {done.live_tools} "
+            f": {counted(done.served_calls, 'model call')} and {counted(done.served_tools, 'tool call')} answered from the "
+            f"record; {counted(done.live_calls, 'model call')} live ({tokens} tokens{cost}), {done.live_tools} "
             f"tools executed, {done.seconds:.1f} s"
         )
     )

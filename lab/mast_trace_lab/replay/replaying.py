@@ -17,6 +17,7 @@ from mast_trace.trajectory import Trajectory, to_dict
 from mast_trace_collector.storage.runs import RunSummary, run_summary, summary_of
 from mast_trace_dashboards.cli.output import console, draft_of, plain, warn
 from mast_trace_dashboards.found_run import find_run
+from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.store.replay_plans import masks_of
 from mast_trace_judge.store.runs import read_alone
@@ -258,7 +259,7 @@ def progress_bar(expected: int | None) -> Iterator[Callable[[State], None]]:
                 description=f"{state.phase}, {place}" if state.phase else "Concluding",
                 completed=state.live_calls,
                 total=expected and max(1, expected, state.live_calls),
-                spent=f"{state.live_calls} live calls, {state.replays} replays, "
+                spent=f"{counted(state.live_calls, 'live call')}, {counted(state.replays, 'replay')}, "
                 f"{state.cost_usd:.4f} USD",
             )
 
@@ -300,7 +301,7 @@ def show(recorded: Trajectory, done: Replayed) -> None:
         plain(
             f": {report.served_exchanges} of {models} model calls and {report.served_executions} of "
             f"{tools} tool calls answered from run {recorded.trace_id[:12]}, "
-            f"{report.live_executions} tools executed"
+            f"{counted(report.live_executions, 'tool')} executed"
         )
     )
     if done.text:

@@ -14,6 +14,7 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, Url
 from mast_trace_dashboards.cli.output import console, print_document, print_json, warn
 from mast_trace_dashboards.document import Sentence
+from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.programs import FILE, config_file, program_of, programs_of
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_lab.inject.command import Operators, planted_operators, stopped
@@ -127,7 +128,7 @@ def selftest(
     else:
         told = [
             *planted_sentences(made.verdicts),
-            f"{made.replays} replays, {made.live_calls} live model calls.",
+            f"{counted(made.replays, 'replay')}, {counted(made.live_calls, 'live model call')}.",
         ]
         if left:
             told.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_dashboards.document import DataTable, Heading, Sentence, Words
+from mast_trace_dashboards.printable import counted
 from mast_trace_judge.multi_agent.profile import PROVENANCE, YIELD
 from mast_trace_judge.multi_agent.structure import PRICE
 from mast_trace_lab.teams.profile import LEAST, Gap, ServiceProfile, VariantRuns
@@ -102,7 +103,7 @@ def gap_words(found: Gap) -> str:
 def runs_words(found: ServiceProfile) -> str:
     """Return the runs that a profile is made of, in words."""
     profile = found.profile
-    words = [f"{profile.runs:,} runs read, {profile.teams:,} of them of several agents"]
+    words = [f"{counted(profile.runs, 'run')} read, {profile.teams:,} of them of several agents"]
     if found.more:
         words.append("there are more, the newest were read")
     if found.unread:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Uncertain, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, warn
+from mast_trace_dashboards.printable import counted
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.llm.transcript import estimate_tokens
 from mast_trace_judge.study.bench.rendering import tables, to_json
@@ -170,7 +170,7 @@ def run_training(
     shown = console(stderr=True)
     shown.print(
         plain(
-            f"{len(division.train)} examples to train on, {len(division.held_out)} held out by "
+            f"{counted(len(division.train), 'example')} to train on, {len(division.held_out)} held out by "
             f"{division.by}"
             + (f", {division.unused} of held-out operators unused" if division.unused else "")
         )
@@ -226,8 +226,8 @@ def _show_plans(training: Training, data: Path) -> None:
     console().print(_plans([fitted(training, shape, tokens, card) for card in CARDS]))
 
 
-def _plans(plans: Sequence[MemoryPlan]) -> Table:
-    table = Table("GB of the card", "answers drawn at a time", "micro-batch", *_PARTS, "fits")
+def _plans(plans: Sequence[MemoryPlan]) -> FittedTable:
+    table = FittedTable("GB of the card", "answers drawn at a time", "micro-batch", *_PARTS, "fits")
     for each in plans:
         sizes = (each.held, each.vllm, each.drawing, each.learning, each.total)
         numbers = (each.at_once, each.training.micro_batch, *map(round, sizes))
@@ -238,7 +238,7 @@ def _plans(plans: Sequence[MemoryPlan]) -> Table:
 def _point_line(point: CurvePoint) -> str:
     agent = "" if point.agent is None else f", agent {100 * point.agent:.0f} %"
     return (
-        f"Held out, after {point.at} steps: reward {point.reward:.3f}, step {100 * point.step:.0f} %"
+        f"Held out, after {counted(point.at, 'step')}: reward {point.reward:.3f}, step {100 * point.step:.0f} %"
         f"{agent}, readable {100 * point.readable:.0f} %"
     )
 
@@ -314,7 +314,7 @@ def export_set(
     else:
         told = ", ".join(f"{n} by {source}" for source, n in sorted(export.written.items()))
         console().print(
-            plain(f"Wrote {count} examples to {out}" + (f" ({told})." if told else "."))
+            plain(f"Wrote {counted(count, 'example')} to {out}" + (f" ({told})." if told else "."))
         )
         for reason, number in sorted(export.left_out.items()):
             console().print(plain(f"Left out {number}: {reason}."))

@@ -75,11 +75,16 @@ class CLI:
         assert (status, err) == (0, "")
         return json.loads(out)
 
-    def record(self, program: Callable[[], None]) -> str:
-        """Run a program of one run, store and judge that, and return its id."""
+    def record(
+        self,
+        program: Callable[[], None],
+        change: Callable[[ExportTraceServiceRequest], None] = lambda _: None,
+    ) -> str:
+        """Run a program of one run, store and judge that, changed before if so asked, and return its id."""
         with capture_spans(frameworks=[]) as spans:
             program()
             request = encode_spans(spans.spans)
+            change(request)
             trace_id = spans.trajectory().trace_id
         with Store.open(self.recorded.url) as store:
             SpanWriter(store).write([request.SerializeToString()], token=trace_id)
@@ -132,7 +137,7 @@ def no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _record(url: str) -> Recorded:
     with capture_spans(frameworks=[]) as spans:
-        _failing_run()
+        failing_run()
         _good_run()
         _silent_run()
         request = encode_spans(spans.spans)
@@ -162,7 +167,7 @@ async def _judge(store: Store, trace_ids: list[str]) -> None:
         save(store, [await judge.judge(summary, trajectory)])
 
 
-def _failing_run() -> None:
+def failing_run() -> None:
     asked = {"user.id": "ann"}
     with mast_trace.run("invoices", input="What does Hartmann owe us?", attributes=asked):
         mast_trace.message("user", "analyst", "What does Hartmann owe us?")

@@ -128,7 +128,7 @@ def test_a_fault_becomes_a_dataset(inject: Succeeded, writer: ScriptedLLM, tmp_p
     folder = tmp_path / "set"
     status, out, _ = inject.run("dataset", "build", "--url", inject.url, "--out", str(folder))
     assert status == 0
-    assert "Wrote 1 runs" in out
+    assert "Wrote 1 run " in out
     (labelled,) = read_injected(folder)
     assert (labelled.step, labelled.agent) == (REPORTED, "counter")
     assert labelled.trajectory.steps[REPORTED].text == WRITTEN

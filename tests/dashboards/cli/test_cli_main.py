@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 import typer
+from conftest import EVIL
 from program_runs import run_program
 from typer.core import TyperGroup
 
 from mast_trace_dashboards.cli.app import app, run
 from mast_trace_dashboards.commands import COMMANDS, PARTS
+from mast_trace_dashboards.printable import safe
 
 if TYPE_CHECKING:
     import subprocess
@@ -74,6 +76,20 @@ def test_every_help_has_an_example(words: str, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("words", commands())
+def test_names_of_options_are_whole_on_80_columns(
+    words: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([*words.split(), "--help"]) == 0
+    shown = capsys.readouterr().out.split()
+    names = [
+        name for each in commands()[words].params for name in (*each.opts, *each.secondary_opts)
+    ]
+    typed = [name for name in names if name.startswith("--")]
+    assert [name for name in typed if not any(name in word.split(",") for word in shown)] == []
+
+
+@pytest.mark.parametrize("words", commands())
 def test_no_word_of_a_help_is_taken_for_markup(words: str) -> None:
     command = commands()[words]
     texts = [command.help, *(getattr(parameter, "help", "") for parameter in command.params)]
@@ -88,6 +104,26 @@ def test_misuse_ends_with_status_2(arguments: list[str], capsys: Capture) -> Non
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "show last {}",
+        "show {}",
+        "runs --{}",
+        "{}",
+        "runs --limit {}",
+        "import {}",
+        "judge {}",
+        "restore {}",
+    ],
+)
+def test_no_argument_steers_the_terminal(line: str, no_store: Path, capsys: Capture) -> None:
+    """A shell puts the names of files into a line, which others choose."""
+    assert run([EVIL if word == "{}" else word.format(EVIL) for word in line.split()]) > 0
+    said = capsys.readouterr().err
+    assert safe(said) == said
 
 
 def test_the_version_is_printed(capsys: Capture) -> None:

@@ -47,7 +47,7 @@ def test_one_run_is_exported(cli: CLI, tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
     wanted = cli.recorded.ids["invoices"]
     out = cli.out("export", "--run", wanted[:6], "--out", str(file))
-    assert "1 runs written" in out
+    assert "1 run written" in out
     (line,) = file.read_text("utf-8").splitlines()
     assert json.loads(line)["trace_id"] == wanted
 

@@ -31,7 +31,7 @@ def test_runs_are_listed_newest_first(cli: CLI) -> None:
     assert "success" in lines[2]
     assert "failure" in lines[3]
     assert "1.3" in lines[3]
-    assert "(the record shows it)" in lines[3], "it names a place, and calls no step decisive"
+    assert "DECISIVE" not in out, "a hint is no decisive error"
 
 
 def test_runs_as_json_have_full_ids(cli: CLI) -> None:
@@ -61,10 +61,33 @@ def test_runs_can_be_filtered(cli: CLI, arguments: tuple[str, ...], expected: se
     assert {row["Name"] for row in cli.json("runs", *arguments)} == expected
 
 
-def test_no_runs_is_said_and_no_error(cli: CLI) -> None:
-    status, out, err = cli("runs", "--service", "nobody")
+@pytest.mark.parametrize(
+    "given",
+    [
+        "--service nobody",
+        "--agent nobody",
+        "--project nope",
+        "--outcome suspect",
+        "--mode 3.3",
+        "--since 2200-01-01",
+    ],
+)
+def test_filters_that_match_nothing_are_said_and_no_error(cli: CLI, given: str) -> None:
+    status, out, err = cli("runs", *given.split())
+    assert (status, out) == (0, "")
+    assert "matches" in err
+    assert "mast-trace doctor" not in err
+
+
+def test_no_runs_at_all_ask_for_a_doctor(empty: CLI) -> None:
+    status, out, err = empty("runs")
     assert (status, out) == (0, "")
     assert "mast-trace doctor" in err
+
+
+def test_equal_runs_are_said_to_be_equal(cli: CLI) -> None:
+    run = cli.recorded.ids["invoices"]
+    assert "All steps are the same in both." in cli.out("compare", run, run)
 
 
 def test_a_store_without_runs_says_how_to_begin(no_store: object, capsys: Capture) -> None:
@@ -109,6 +132,28 @@ def _trip(said: str, *, succeeded: bool | None) -> None:
             mast_trace.message("researcher", "user", text)
         if succeeded is not None:
             mast_trace.record_outcome(succeeded)
+
+
+def test_a_comparison_is_offered_where_there_is_a_good_run(empty: CLI) -> None:
+    failed = empty.record(lambda: _trip("181", succeeded=False))
+    assert "mast-trace compare" not in empty.out("show", failed)
+    assert "no run of the same name" in empty.err("compare", failed, status=1)
+    good = empty.record(lambda: _trip("118", succeeded=True))
+    assert f"mast-trace compare {failed}" in empty.out("show", failed)
+    assert good in empty.out("compare", failed)
+
+
+def test_lists_tell_a_decisive_error_from_a_hint(empty: CLI) -> None:
+    """One basis, the record: decisive in the run that failed, a hint in the one that did not."""
+    failed, suspect = (
+        empty.record(lambda good=good: _trip("181", succeeded=good)) for good in (False, True)
+    )
+    listed = empty.out("runs")
+    assert (listed.count("DECISIVE: researcher"), listed.count("researcher, step 1")) == (1, 2)
+    assert empty.out("compare", failed, suspect).count("DECISIVE: researcher") == 1
+    with Store.open(empty.recorded.url) as store:
+        view = TestClient(web_app(store), base_url="http://127.0.0.1")
+        assert view.get("/").text.count(">DECISIVE</span>") == 1
 
 
 def test_a_good_end_that_its_record_contradicts_is_suspect(empty: CLI) -> None:

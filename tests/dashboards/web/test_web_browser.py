@@ -320,7 +320,7 @@ def test_a_command_is_copied(page: Page) -> None:
     step.get_by_role("button", name="Copy").first.click()
     step.get_by_text("Copied").wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == f"mast-trace replay {PROVED} --change keep:2"
+    assert copied == f"mast-trace replay {PROVED} --change keep:2 -- COMMAND"
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
 
@@ -332,7 +332,7 @@ def test_one_key_copies_the_command_that_proves_the_cause(page: Page, store: Sto
     page.goto(f"/runs/{run}")
     page.keyboard.press("c")
     page.locator(".verdict").get_by_text("Copied").wait_for()
-    assert page.evaluate("navigator.clipboard.readText()") == f"mast-trace prove {run}"
+    assert page.evaluate("navigator.clipboard.readText()") == f"mast-trace prove {run} -- COMMAND"
 
 
 def test_a_file_is_compared_from_the_page_of_its_run(page: Page, tmp_path: Path) -> None:

@@ -227,7 +227,7 @@ def test_an_e_value_is_a_sentence(value: float, words: str, *, alike: bool) -> N
 
 def test_commands_are_offered_where_a_model_answered(client: httpx.Client) -> None:
     page = client.get(f"/runs/{PROVED}").text
-    assert f"mast-trace replay {PROVED}<" in page
+    assert f"mast-trace replay {PROVED} -- COMMAND<" in page
     assert f"mast-trace replay {PROVED} --change keep:2" in page
     assert f"mast-trace replay {PROVED} --change fix:2=@answer.txt" in page
     assert f"mast-trace replay {PROVED} --change keep:0" not in page  # a person's words
@@ -242,7 +242,7 @@ def test_a_copied_command_is_the_same_for_a_shell() -> None:
     project = "a b; rm -rf ~ 'x' $(id)"
     for command in app.from_step("r1", project, 3):
         words = shlex.split(command.text)
-        assert words[-1] == f"--project={project}"
+        assert words[-3:] == [f"--project={project}", "--", "COMMAND"]
         assert words[:3] == ["mast-trace", "replay", "r1"]
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace_collector.config import CollectorConfig
@@ -25,7 +24,7 @@ from mast_trace_collector.storage.search_index import (
 from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.cli.open_store import locate
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json
 from mast_trace_dashboards.local.announcement import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
@@ -156,10 +155,10 @@ def config(
         console().print(_settings_table(each.table, each.effective()))
 
 
-def _settings_table(title: str, settings: list[DocumentedSetting]) -> Table:
-    table = Table(title=plain(f"[{title}]", "bold"), title_justify="left", box=None, pad_edge=False)
+def _settings_table(title: str, settings: list[DocumentedSetting]) -> FittedTable:
+    table = FittedTable(title=plain(f"[{title}]", "bold"))
     for name in ("setting", "value", "from", "variable", "meaning"):
-        table.add_column(name.upper(), overflow="fold")
+        table.add_column(name.upper())
     for setting in settings:
         style = "dim" if setting.origin == "default" else ""
         table.add_row(

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.config import CollectorConfig
@@ -32,7 +31,14 @@ from mast_trace_dashboards.alerts.outbox import (
 from mast_trace_dashboards.alerts.rules import Rule, tuned
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Every, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
+from mast_trace_dashboards.cli.output import (
+    FittedTable,
+    console,
+    plain,
+    print_json,
+    print_json_line,
+    warn,
+)
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import parse_time
@@ -150,8 +156,8 @@ def _table(rows: list[dict[str, Any]], *, everything: bool) -> RenderableType:
     return Group(_laid_out(above), note)
 
 
-def _laid_out(rows: list[dict[str, Any]]) -> Table:
-    table = Table("RULE", "FOR", "VALUE", "THRESHOLD", "", box=None, pad_edge=False)
+def _laid_out(rows: list[dict[str, Any]]) -> FittedTable:
+    table = FittedTable("RULE", "FOR", "VALUE", "THRESHOLD", "")
     for row in sorted(rows, key=lambda row: not row["above"]):
         labels = ", ".join(f"{name}={value or '-'}" for name, value in row["labels"].items())
         state = plain("ABOVE", style="bold red") if row["above"] else plain("ok", style="green")

@@ -14,6 +14,7 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.local import announcement
+from mast_trace_dashboards.printable import counted
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
@@ -52,7 +53,7 @@ def backup(
     if as_json:
         print_json({"folder": str(folder.absolute()), **asdict(manifest)})
         return
-    backed_up = f"{manifest.spans:,} spans, {manifest.bytes / 2**20:,.1f} MiB in {folder}."
+    backed_up = f"{counted(manifest.spans, 'span')}, {manifest.bytes / 2**20:,.1f} MiB in {folder}."
     console().print(plain(f"Backed up {backed_up}"), soft_wrap=True)
 
 
@@ -62,7 +63,7 @@ def _store_what_waits(store: Store, settings: CollectorConfig) -> None:
 
     if left := drain(store, settings):
         raise StorageError(
-            f"{left} spans that were acknowledged cannot be stored: start `mast-trace up`, read its "
+            f"{counted(left, 'span')} that were acknowledged cannot be stored: start `mast-trace up`, read its "
             "log, and make the backup then"
         )
 
@@ -93,5 +94,6 @@ def restore(
         print_json({"data_dir": str(place), **asdict(manifest)})
         return
     console().print(
-        plain(f"Restored {manifest.spans:,} spans to {place}. Next: mast-trace up"), soft_wrap=True
+        plain(f"Restored {counted(manifest.spans, 'span')} to {place}. Next: mast-trace up"),
+        soft_wrap=True,
     )

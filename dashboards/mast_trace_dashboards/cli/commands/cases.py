@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace.trajectory import Trajectory, trajectory_from_dict
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
-from mast_trace_dashboards.printable import clip
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, warn
+from mast_trace_dashboards.printable import ID_SHOWN, clip, counted
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_names import NotFound, resolve_run
 from mast_trace_judge.gate.case_files import (
@@ -220,7 +219,7 @@ def _replay(
         return str(error), ""
     return (
         "",
-        f"{len(tape.exchanges)} model calls and {len(tape.executions)} tool calls are answered",
+        f"{counted(len(tape.exchanges), 'model call')} and {counted(len(tape.executions), 'tool call')} are answered",
     )
 
 
@@ -252,7 +251,7 @@ def _readable(folder: Path) -> list[Case]:
 
 
 def _told(case: Case) -> str:
-    parts = [f"{len(case.trajectory.steps)} steps", case.outcome or "no known outcome"]
+    parts = [f"{counted(len(case.trajectory.steps), 'step')}", case.outcome or "no known outcome"]
     if case.modes:
         parts.append(f"modes {' '.join(case.modes)}")
     if case.decisive is not None:
@@ -280,20 +279,19 @@ def _as_dict(case: Case) -> dict[str, Any]:
     }
 
 
-def _table(found: Sequence[Case]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("CASE", "RUN", "ADDED", "OUTCOME", "MODES", "DECISIVE ERROR", "TASK", "NOTE"):
-        table.add_column(name, overflow="fold" if name in {"CASE", "MODES"} else "ellipsis")
+def _table(found: Sequence[Case]) -> FittedTable:
+    table = FittedTable()
+    for name in ("CASE", "RUN", "ADDED", "OUTCOME", "MODES", "DECISIVE ERROR", "TASK, NOTE"):
+        table.add_column(name, no_wrap=name in {"RUN", "ADDED"})
     for case in found:
         step, agent = case.decisive or (None, "")
         table.add_row(
             plain(case.name),
-            plain(clip(case.run, 8)),
-            plain(clip(case.added, 10)),
+            plain(case.run[:ID_SHOWN]),
+            plain(case.added[:10]),
             plain(case.outcome or "unknown"),
             plain(" ".join(case.modes)),
             plain("-" if step is None else f"{clip(agent, 20) or 'nobody'}, step {step}"),
-            plain(clip(case.task, 40)),
-            plain(clip(case.note, 30)),
+            plain(f"{clip(case.task, 40)}\n{clip(case.note, 30)}".strip()),
         )
     return table

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from mast_trace.exceptions import CollectorError, ConfigurationError, SchemaMismatch, StorageError
 from mast_trace_collector.config import CollectorConfig
@@ -31,7 +30,13 @@ from mast_trace_dashboards.cli.options import (
     ReadyFile,
     Url,
 )
-from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line
+from mast_trace_dashboards.cli.output import (
+    FittedTable,
+    console,
+    plain,
+    print_json,
+    print_json_line,
+)
 from mast_trace_dashboards.cli.until_stopped import (
     address_table,
     in_daemon_thread,
@@ -75,7 +80,7 @@ def list_letters(
     if not found:
         console().print("There are no dead letters.")
         return
-    table = Table("ID", "SET ASIDE", "ITEMS", "BYTES", "TRIES", "REASON", box=None, pad_edge=False)
+    table = FittedTable("ID", "SET ASIDE", "ITEMS", "BYTES", "TRIES", "REASON")
     for letter in found:
         moment = datetime.fromtimestamp(letter.set_aside, timezone.utc)
         reason = clip(letter.reason, _REASON_WIDTH)

@@ -6,13 +6,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json
 from mast_trace_dashboards.cli.render import outcome, place
 from mast_trace_dashboards.cli.run_view import load
 from mast_trace_dashboards.found_run import nearest_good
@@ -72,11 +71,13 @@ def compare(
         named = plain(f"{letter}: {each.row['Name'] or 'run'} {each.row['TraceId']} ", "bold")
         out.print(Text.assemble(named, outcome(each.row), "  ", place(each.row)))
     if found.parting is None:
-        out.print(f"\nThe first {PAGE:,} steps are the same in both.")
+        longest = max(each.stored.count for each in runs)
+        first = f"The first {PAGE:,} steps are" if longest > PAGE else "All steps are"
+        out.print(f"\n{first} the same in both.")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable()
     for name in ("STEP", "AGENT", "A", "B"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name)
     for pair in found.pairs[max(found.parting.number - 2, 0) :]:
         step = pair.left or pair.right
         assert step is not None  # a pair has one of both

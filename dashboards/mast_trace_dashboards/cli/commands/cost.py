@@ -7,13 +7,13 @@ from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.table import Table
 
 from mast_trace.exceptions import StorageError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, warn
 from mast_trace_dashboards.cost_words import cost_words
+from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import parse_time, resolve_run
 from mast_trace_judge.pricing import PriceConfig, store_prices
@@ -106,7 +106,7 @@ def _renew(store: Store, prices: PriceConfig, since: datetime | None) -> None:
 
 
 def _show(total: dict[str, Any], rows: dict[str, list[dict[str, Any]]]) -> None:
-    told = Table.grid(padding=(0, 3))
+    told = FittedTable.grid(padding=(0, 3))
     for name, words in _facts(total):
         told.add_row(plain(name), plain(words))
     console().print(told)
@@ -127,7 +127,7 @@ def _facts(total: dict[str, Any]) -> list[tuple[str, str]]:
     caches = f"{cached:,} from caches, {total['CacheWriteTokens']:,} written to them"
     facts = [
         ("cost", cost_words(total["Cost"], total["UnpricedCalls"])),
-        ("model calls", f"{total['Calls']:,} in {_counted(total['Runs'], 'run')}"),
+        ("model calls", f"{total['Calls']:,} in {counted(total['Runs'], 'run')}"),
         ("tokens", f"{read:,} read ({caches}), {total['OutputTokens']:,} written"),
     ]
     if total["DecidedRuns"]:
@@ -135,23 +135,19 @@ def _facts(total: dict[str, Any]) -> list[tuple[str, str]]:
         facts.append(
             (
                 "after the decisive step",
-                f"{after}, {total['TokensAfter']:,} tokens in {_counted(total['DecidedRuns'], 'run')}",
+                f"{after}, {total['TokensAfter']:,} tokens in {counted(total['DecidedRuns'], 'run')}",
             )
         )
     if total["Retries"]:
         again = cost_words(total["RetryCost"], 0)
-        facts.append(("same input again", f"{_counted(total['Retries'], 'call')}, {again}"))
+        facts.append(("same input again", f"{counted(total['Retries'], 'call')}, {again}"))
     facts.append(("context sent again", f"at most {total['ResentTokens']:,} tokens"))
     return facts
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _table(part: str, rows: list[dict[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(part.upper(), overflow="fold")
+def _table(part: str, rows: list[dict[str, Any]]) -> FittedTable:
+    table = FittedTable()
+    table.add_column(part.upper())
     for name in ("COST", "AFTER THE DECISIVE STEP", "TOKENS"):
         table.add_column(name, justify="right")
     for row in rows:

@@ -20,6 +20,7 @@ from mast_trace_dashboards.cli.options import AsJson, ConfigFile
 from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.grafana.dashboards import push as push_to_grafana
 from mast_trace_dashboards.grafana.dashboards import write as write_dashboards
+from mast_trace_dashboards.printable import counted
 
 app = typer.Typer(
     name="dashboards", help="Grafana dashboards and alert rules as files.", no_args_is_help=True
@@ -74,7 +75,7 @@ def export(
     if as_json:
         print_json([str(path) for path in written])
     else:
-        console().print(plain(f"Wrote {len(written)} files to {folder}."))
+        console().print(plain(f"Wrote {counted(len(written), 'file')} to {folder}."))
 
 
 def _warn_of_loopback(web: str) -> None:

@@ -22,7 +22,6 @@ from rich.progress import (
     TaskID,
     TextColumn,
 )
-from rich.table import Table
 from rich.text import Text
 
 from mast_trace.taxonomy import mode_words
@@ -30,7 +29,7 @@ from mast_trace_collector.plugins import answers
 from mast_trace_dashboards.cli import render
 from mast_trace_dashboards.cli.commands.show import as_dict
 from mast_trace_dashboards.cli.options import AsJson
-from mast_trace_dashboards.cli.output import console, print_json, warn
+from mast_trace_dashboards.cli.output import FittedTable, console, print_json, warn
 from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.run_view import RunView, load
 from mast_trace_dashboards.cli.until_stopped import stop_signal
@@ -94,7 +93,7 @@ async def _demo(folder: Path, *, keep: bool, as_json: bool) -> None:
             )
         else:
             report(console(), finished, shown)
-            console().print(_next(running, shown, keep=keep))
+            console().print(_next(running, shown, keep=keep), soft_wrap=True)
         if keep or (not as_json and await asyncio.to_thread(_wishes_more, running)):
             await up.wait(stop_signal(_STOP_SECONDS))
     finally:
@@ -157,9 +156,9 @@ def _progress() -> Progress:
 
 def report(out: Console, finished: Sequence[script.FinishedAct], shown: RunView) -> None:
     """Print the demo's result: all runs as a table, and one of them in full."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable()
     for name in ("RUN", "FRAMEWORK", "THE TEAM ...", "OUTCOME", "MODES", "LOOK FIRST AT"):
-        table.add_column(name, no_wrap=name != "THE TEAM ...")
+        table.add_column(name, no_wrap=name not in {"THE TEAM ...", "MODES", "LOOK FIRST AT"})
     for one in finished:
         table.add_row(
             one.row["TraceId"][:ID_SHOWN],

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage.removal import erasure
@@ -31,7 +30,8 @@ from mast_trace_collector.storage.removal.tombstones import (
 from mast_trace_collector.storage.runs import SESSION, USER, runs_with
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json
+from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
 
 if TYPE_CHECKING:
@@ -246,9 +246,9 @@ def _show(known: Sequence[Tombstone], number: int, rows: Mapping[str, int]) -> N
         console().print(plain(f"... and {len(known) - _SHOWN} more that were erased before."))
     if not any(rows.values()):
         return
-    table = Table("TABLE", "ROWS", box=None, pad_edge=False)
+    table = FittedTable("TABLE", "ROWS")
     for name, count in rows.items():
         if count:
             table.add_row(name, str(count))
-    console().print(plain(f"{number} run{'' if number == 1 else 's'}, in these rows:"))
+    console().print(plain(f"{counted(number, 'run')}, in these rows:"))
     console().print(table)

@@ -22,6 +22,7 @@ from mast_trace_dashboards.cli.output import console, plain, print_json, warn
 from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.run_view import RunView, load
 from mast_trace_dashboards.cli.until_stopped import end_within
+from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
@@ -76,7 +77,7 @@ def work(
     if as_json:
         print_json({"judged": judged})
     else:
-        console().print(plain(f"{judged} {'run' if judged == 1 else 'runs'} judged."))
+        console().print(plain(f"{counted(judged, 'run')} judged."))
 
 
 def judge_now(store: Store, config: Path | None) -> int:
@@ -96,7 +97,7 @@ async def _drain(worker: Worker) -> int:
         total += judged
     if worker.status.held_off:
         warn(
-            f"{worker.status.held_off} runs cannot be judged now, for the reasons above: repeat this command later."
+            f"{counted(worker.status.held_off, 'run')} cannot be judged now, for the reasons above: repeat this command later."
         )
     if worker.status.beside:
         warn(f"Beside the judging, this has failed: {worker.status.beside}")
@@ -242,7 +243,7 @@ def _report(counts: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(counts)
         return
-    result_line = f"{counts['judged']} runs judged by version {counts['version']}"
+    result_line = f"{counted(counts['judged'], 'run')} judged by version {counts['version']}"
     left = f", {counts['unscored']} of them left unscored" if counts["unscored"] else ""
     console().print(plain(f"{result_line}{left}."))
 

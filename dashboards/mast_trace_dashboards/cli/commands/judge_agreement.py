@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import Progress
-from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.plugins import answers
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Since, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, warn
 from mast_trace_dashboards.plugins import Plugin
+from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.run_names import NotFound, parse_time
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
@@ -181,9 +181,9 @@ def _print_pairs(found: Iterable[Agreement]) -> None:
         console().print(_agreement_table(rows))
 
 
-def _agreement_table(rows: Iterable[Agreement]) -> Table:
+def _agreement_table(rows: Iterable[Agreement]) -> FittedTable:
     rows = list(rows)
-    table = Table(title=plain(" and ".join(rows[0].annotators)), title_justify="left")
+    table = FittedTable(title=plain(" and ".join(rows[0].annotators)))
     table.add_column("mode")
     for name in ("answers", "yes", "both", "equal", "kappa", "95 %", "AC1", "prevalence"):
         table.add_column(name, justify="right")
@@ -204,8 +204,8 @@ def _agreement_table(rows: Iterable[Agreement]) -> Table:
     return table
 
 
-def _steps_table(steps: Mapping[tuple[str, str], StepAgreement]) -> Table:
-    table = Table(title="decisive step", title_justify="left")
+def _steps_table(steps: Mapping[tuple[str, str], StepAgreement]) -> FittedTable:
+    table = FittedTable(title="decisive step")
     table.add_column("annotators")
     for name in ("runs", "same step", "±1", "±3", "same agent", "kappa of agents"):
         table.add_column(name, justify="right")
@@ -217,9 +217,9 @@ def _steps_table(steps: Mapping[tuple[str, str], StepAgreement]) -> Table:
     return table
 
 
-def _selves_table(selves: Iterable[SelfConsistency]) -> Table:
+def _selves_table(selves: Iterable[SelfConsistency]) -> FittedTable:
     """Return the table of models that have read runs several times."""
-    table = Table(title="models with themselves", title_justify="left")
+    table = FittedTable(title="models with themselves")
     table.add_column("model")
     for name in ("runs", "readings", "same outcome", "modes (alpha)", "step of the verdict"):
         table.add_column(name, justify="right")
@@ -235,9 +235,9 @@ def _selves_table(selves: Iterable[SelfConsistency]) -> Table:
     return table
 
 
-def _models_table(records: Iterable[ModelRecord]) -> Table:
+def _models_table(records: Iterable[ModelRecord]) -> FittedTable:
     """Return the table of models: the runs in which the step that they name first is the known one."""
-    table = Table(title="first steps of models, in failed runs", title_justify="left")
+    table = FittedTable(title="first steps of models, in failed runs")
     for name in ("model", "prompt", "framework", "known by"):
         table.add_column(name)
     for name in ("runs", "right", "95 %"):
@@ -293,20 +293,20 @@ def _version(beginning: str, versions: list[str]) -> str:
 def _print_diff(found: VersionDiff) -> None:
     console().print(
         plain(
-            f"{found.compared} runs judged by both, {len(found.changed)} of them differently; "
+            f"{counted(found.compared, 'run')} judged by both, {len(found.changed)} of them differently; "
             f"{found.only_before} by {found.before} alone, {found.only_after} by {found.after} "
             f"alone. Cost {found.cost_usd[0]:.4f} and {found.cost_usd[1]:.4f} USD."
         )
     )
     if not found.changed:
         return
-    modes = Table("mode", "gained", "lost")
+    modes = FittedTable("mode", "gained", "lost")
     for code in sorted({*found.gained, *found.lost}):
         counts = (str(found.gained.get(code, 0)), str(found.lost.get(code, 0)))
         modes.add_row(f"{code} {FAILURE_MODES[code].name}", *counts)
     if modes.rows:
         console().print(modes)
-    runs = Table("run", "name", "changed")
+    runs = FittedTable("run", "name", "changed")
     for each in found.changed[:_LISTED]:
         runs.add_row(each.trace_id[:12], plain(each.name), plain(_change(each)))
     console().print(runs)
@@ -343,7 +343,9 @@ async def _judge_again(store: Store, judge: Judge, selection: Selection) -> dict
             task = bar.add_task("Judging", total=None)
             async for verdict in rejudge(store, judge, selection):
                 counts[verdict.status] += 1
-                bar.update(task, advance=1, description=f"Judging: {sum(counts.values())} runs")
+                bar.update(
+                    task, advance=1, description=f"Judging: {counted(sum(counts.values()), 'run')}"
+                )
     finally:
         await judge.aclose()
     return dict(counts)

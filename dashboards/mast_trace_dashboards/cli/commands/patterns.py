@@ -10,13 +10,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from mast_trace_dashboards import found_pattern
 from mast_trace_dashboards.cli.commands import patterns_more
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
-from mast_trace_dashboards.cli.output import console, plain, print_document, print_json, warn
+from mast_trace_dashboards.cli.output import (
+    FittedTable,
+    console,
+    plain,
+    print_document,
+    print_json,
+    warn,
+)
 from mast_trace_dashboards.document import Heading
 from mast_trace_dashboards.found_pattern import (
     cost_of,
@@ -36,7 +42,7 @@ Note = Annotated[str, typer.Option("--note", help="For people.")]
 By = Annotated[str, typer.Option("--by", help="Name of the person.", show_default="your user name")]
 
 
-def listing(rows: Sequence[Mapping[str, Any]]) -> Table:
+def listing(rows: Sequence[Mapping[str, Any]]) -> FittedTable:
     """Return a table of patterns."""
     table = patterns_more.headed(
         "ID", "PATTERN", "SHARE", "TREND", "STATE", "LAST SEEN", "FAILED / OTHERS"

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Final
 
 import typer
 from rich.progress import Progress
-from rich.table import Table
 
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, warn
+from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import parse_time, service_names
 from mast_trace_judge.patterns.indexing import PatternIndexer
@@ -209,7 +209,7 @@ def index(
     if as_json:
         print_json({"runs": done})
     else:
-        console().print(plain(f"Added {done:,} judged runs."))
+        console().print(plain(f"Added {counted(done, 'judged run')}."))
 
 
 def asked_of(
@@ -223,9 +223,9 @@ def asked_of(
     }
 
 
-def headed(*names: str) -> Table:
+def headed(*names: str) -> FittedTable:
     """Return a table with these columns and no rows."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable()
     for name in names:
-        table.add_column(name, overflow="fold")
+        table.add_column(name)
     return table

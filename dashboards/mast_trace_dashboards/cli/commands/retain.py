@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import Progress
-from rich.table import Table
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage.removal.retention import (
@@ -22,7 +21,8 @@ from mast_trace_collector.storage.removal.retention import (
 from mast_trace_collector.storage.removal.thinning import Thinned, beyond_sample, thin
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json
+from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def thin_shown(store: Store, before: datetime, share: float, *, project: str | N
 
 def words_of(thinned: Thinned) -> str:
     """Return the numbers of runs and spans."""
-    text = f"{thinned.runs:,} runs with {thinned.spans:,} spans"
+    text = f"{counted(thinned.runs, 'run')} with {counted(thinned.spans, 'span')}"
     if thinned.resumed:
         text += f", of which {thinned.resumed:,} are left from an interruption"
     return text
@@ -62,9 +62,9 @@ def show_left_out(store: Store, project: str | None, *, as_json: bool) -> None:
     if not rows:
         console().print("No run was left out.")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = FittedTable()
     for name in ("DAY", "PROJECT", "SERVICE"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name)
     for name in ("RUNS", "SPANS"):
         table.add_column(name, justify="right")
     for row in rows:
@@ -164,7 +164,7 @@ def retain(
         print_json({"days": days, "dropped": dropped, **left})
         return
     if days is not None:
-        console().print(f"Rows are kept {f'for {days} days' if days else 'for ever'}.")
+        console().print(f"Rows are kept for {counted(days, 'day') if days else 'ever'}.")
     if thinned is not None:
         console().print(plain(f"Left out: {words_of(thinned)}."))
     if most is not None:
@@ -187,8 +187,8 @@ def _tell(
         if gone is not None:
             days = f", the days {', '.join(gone.days)}" if gone.days else ""
             size = f"about {gone.bytes / 2**20:,.1f} MiB"
-            console().print(plain(f"{why}: {gone.runs:,} runs and {size} would go{days}."))
-            table = Table("TABLE", "ROWS", box=None, pad_edge=False)
+            console().print(plain(f"{why}: {counted(gone.runs, 'run')} and {size} would go{days}."))
+            table = FittedTable("TABLE", "ROWS")
             for name, count in gone.rows.items():
                 table.add_row(name, f"{count:,}")
             if gone.rows:

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 
+_FILTERS = ("services", "frameworks", "outcomes", "modes", "agents", "projects")
+
+
 class Outcome(str, Enum):
     """Possible outcomes of a run."""
 
@@ -100,7 +103,9 @@ def runs(
     with open_store(url, data_dir, config) as store:
         if not watch:
             rows = newest_runs(store, **given)
-            _list(_with_costs(store, rows) if as_json else rows, as_json=as_json)
+            rows = _with_costs(store, rows) if as_json else rows
+            filtered = any(given[name] for name in _FILTERS) or bool(since)
+            _list(rows, as_json=as_json, filtered=filtered)
         elif as_json:
             _follow(store, given, every)
         else:
@@ -117,20 +122,24 @@ def _with_costs(store: Store, rows: list[dict[str, Any]]) -> list[dict[str, Any]
     ]
 
 
-def _list(rows: list[dict[str, Any]], *, as_json: bool) -> None:
+def _list(rows: list[dict[str, Any]], *, as_json: bool, filtered: bool) -> None:
     if as_json:
         print_json(rows)
     elif rows:
-        console().print(runs_table(rows))
+        out = console()
+        out.print(runs_table(rows, out.width))
+    elif filtered:
+        warn("No run matches these filters.")
     else:
-        warn("No such runs. Is the program instrumented? `mast-trace doctor` checks.")
+        warn("No runs yet. Is the program instrumented? `mast-trace doctor` checks.")
 
 
 def _watch(store: Store, given: dict[str, Any], every: float) -> None:
     with Live(console=console(), screen=False, auto_refresh=False) as live:
         while True:
             rows = newest_runs(store, **given)
-            live.update(runs_table(rows) if rows else plain("Waiting for runs ..."), refresh=True)
+            table = runs_table(rows, live.console.width)
+            live.update(table if rows else plain("Waiting for runs ..."), refresh=True)
             time.sleep(every)
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from mast_trace.exceptions import ConfigurationError
@@ -28,11 +27,17 @@ from mast_trace_dashboards.cli.options import (
     RunName,
     Url,
 )
-from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line
+from mast_trace_dashboards.cli.output import (
+    FittedTable,
+    console,
+    plain,
+    print_json,
+    print_json_line,
+)
 from mast_trace_dashboards.cli.render_run import run_view, steps_view, verdict_view
 from mast_trace_dashboards.cli.run_view import RunView, load
 from mast_trace_dashboards.local import announcement
-from mast_trace_dashboards.printable import clip, json_text
+from mast_trace_dashboards.printable import clip, counted, json_text
 from mast_trace_dashboards.queries.sql import NO_END
 from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_dashboards.run_outcome import in_words, outcome_words
@@ -75,9 +80,7 @@ def input_view(seen: SeenInput | None, reason: str, *, full: bool = False) -> It
 
 def _head(seen: SeenInput) -> Text:
     count = len(seen.shown)
-    words = (
-        f"{count:,} {'message' if count == 1 else 'messages'} to {seen.agent or 'an unknown agent'}"
-    )
+    words = f"{counted(count, 'message')} to {seen.agent or 'an unknown agent'}"
     if seen.model:
         words += f", model {seen.model}"
     if seen.parameters:
@@ -215,8 +218,8 @@ def _show_tree(rows: Sequence[TreeRow], *, as_json: bool) -> None:
     if as_json:
         print_json([{**row.span, "Depth": row.depth, "Step": row.step} for row in rows])
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("SPAN", overflow="ellipsis", no_wrap=True)
+    table = FittedTable()
+    table.add_column("SPAN")
     for name in ("STEP", "AT", "TOOK"):
         table.add_column(name, justify="right", no_wrap=True)
     begin = min((row.span["StartNs"] for row in rows), default=0)

@@ -20,7 +20,7 @@ from mast_trace_dashboards.cli.open_store import EMBEDDED, open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import console, draft_of, fail, plain, print_json
 from mast_trace_dashboards.cli.render import runs_table
-from mast_trace_dashboards.printable import id_width
+from mast_trace_dashboards.printable import counted, id_width
 from mast_trace_dashboards.run_names import newest_runs, parse_time, resolve_run
 from mast_trace_judge.study.datasets.injected import set_at
 from mast_trace_judge.transfer.exporting import (
@@ -194,14 +194,14 @@ class ImportReport:
             console().print(plain("Nothing is stored."))
             return
         line = (
-            f"{_number(len(done.runs), 'run')} read, {_number(done.spans, 'new span')} "
-            f"and {_number(done.labels, 'label')} stored."
+            f"{counted(len(done.runs), 'run')} read, {counted(done.spans, 'new span')} "
+            f"and {counted(done.labels, 'label')} stored."
         )
         if done.known_labels:
             were = "was" if done.known_labels == 1 else "were"
-            line += f" {_number(done.known_labels, 'label')} {were} there already."
+            line += f" {counted(done.known_labels, 'label')} {were} there already."
         if done.confirmations:
-            line += f" {_number(done.confirmations, 'confirmation')} of replays taken over."
+            line += f" {counted(done.confirmations, 'confirmation')} of replays taken over."
         console().print(plain(line))
 
     def tell(
@@ -265,17 +265,13 @@ def _counted(taken: Taken) -> str:
     missing = [*(["tokens"] if taken.tokens is None else []), *([] if taken.texts else ["texts"])]
     return ", ".join(
         [
-            _number(len(taken.runs), "run"),
-            _number(taken.steps, "span" if taken.of_spans else "step"),
-            *([_number(taken.tools, "tool call")] if taken.tools else []),
+            counted(len(taken.runs), "run"),
+            counted(taken.steps, "span" if taken.of_spans else "step"),
+            *([counted(taken.tools, "tool call")] if taken.tools else []),
             *([f"{taken.tokens:,} tokens"] if taken.tokens is not None else []),
             *([f"no {' and no '.join(missing)} reported"] if missing and taken.runs else []),
         ]
     )
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 @contextmanager
@@ -391,9 +387,10 @@ def _show_runs(rows: list[dict[str, Any]], judged: int | None, where: str) -> No
     if not rows:
         return
     if judged is not None:
-        console().print(plain(f"{_number(judged, 'run')} judged."))
+        console().print(plain(f"{counted(judged, 'run')} judged."))
     console().print()
-    console().print(runs_table(rows[:_LISTED]))
+    out = console()
+    out.print(runs_table(rows[:_LISTED], out.width))
     if len(rows) > _LISTED:
         console().print(plain(f"... and {len(rows) - _LISTED} more: mast-trace runs lists them."))
     first = next((row for row in rows if row["Modes"] or row["Outcome"] == "failure"), rows[0])
@@ -487,4 +484,4 @@ def export(
     if as_json:
         print_json({"file": str(out), "runs": count})
     else:
-        console().print(plain(f"{count} runs written to {out}."))
+        console().print(plain(f"{counted(count, 'run')} written to {out}."))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -24,7 +24,7 @@ from mast_trace_dashboards.cli.options import (
     ReadyFile,
     Url,
 )
-from mast_trace_dashboards.cli.output import console, print_json_line
+from mast_trace_dashboards.cli.output import FittedTable, console, print_json_line
 from mast_trace_dashboards.cli.until_stopped import address_table, not_ready, ready, stop_signal
 from mast_trace_dashboards.local.announcement import RunningInstance, UpConfig
 from mast_trace_dashboards.web.config import WebConfig
@@ -32,9 +32,10 @@ from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.pricing import PriceConfig
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from mast_trace_dashboards.local.all_in_one import AllInOne
+
+
+_WITH_KEY: Final = "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20KEY"
 
 
 def register(app: typer.Typer) -> None:
@@ -61,8 +62,9 @@ def up(
     new_clickhouse_password: Annotated[
         bool,
         typer.Option(
+            "--new-clickhouse-password",
             help="Make a new password for programs that read by the ClickHouse endpoint, such as "
-            "Grafana, and show it once."
+            "Grafana, and show it once.",
         ),
     ] = False,
     ready_file: ReadyFile = None,
@@ -121,7 +123,7 @@ async def _up(up: AllInOne, seconds: float, *, ready_file: Path | None, as_json:
         not_ready(ready_file)
 
 
-def _addresses(running: RunningInstance, up: AllInOne) -> Table:
+def _addresses(running: RunningInstance, up: AllInOne) -> FittedTable:
     read = f"{masked(running.clickhouse)} (ClickHouse)"
     password = {"  their password": f"{up.made_password} (shown this once)"}
     return address_table(
@@ -130,7 +132,9 @@ def _addresses(running: RunningInstance, up: AllInOne) -> Table:
             "  send spans to": f"{running.otlp_http} (OTLP/HTTP)",
             **({"": f"{running.otlp_grpc} (OTLP/gRPC)"} if running.otlp_grpc else {}),
             "  set elsewhere": f"OTEL_EXPORTER_OTLP_ENDPOINT={running.otlp_http}",
+            **({"  with a key": _WITH_KEY} if up.keys_file else {}),
             "  look at runs": running.web,
+            **({"  sign in": up.ways_in} if up.ways_in else {}),
             "  read them from": read,
             **(password if up.made_password else {}),
             "  data": running.data_dir,

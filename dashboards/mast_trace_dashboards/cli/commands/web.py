@@ -90,7 +90,9 @@ async def _web(
             if as_json:
                 print_json_line({"event": "ready", **addresses})
             else:
-                console().print(address_table({"look at runs": view.address, "from": store.url}))
+                sign_in = {"sign in": view.ways_in} if view.ways_in else {}
+                told = {"look at runs": view.address, **sign_in, "from": store.url}
+                console().print(address_table(told))
             await stop.wait()
         finally:
             await view.stop()

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, NamedTuple, TypeVar
 
+from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.web.conversation.arcs import Arc, Span, arcs_of, height_of, top_of
 from mast_trace_dashboards.web.conversation.table import BOXES, MOST_BOXES, Choice
 from mast_trace_dashboards.web.run_view import Blamed
@@ -343,4 +344,4 @@ def _words(pair: AgentPair, times: int) -> str:
 
 def _summary(found: Mapping[AgentPair, int]) -> str:
     busiest = max(found, key=lambda pair: found[pair])
-    return f"{len(_traffic(found)):,} agents; most often {_words(busiest, found[busiest])}"
+    return f"{counted(len(_traffic(found)), 'agent')}; most often {_words(busiest, found[busiest])}"

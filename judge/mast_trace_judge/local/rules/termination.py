@@ -92,7 +92,7 @@ def went_on_after_signal(trajectory: Trajectory) -> list[ModeFinding]:
                 "1.5",
                 0.9 if exact else 0.45,
                 Evidence.EXACT if exact else Evidence.HEURISTIC,
-                f"{signal.agent} gave the signal to end, and {len(later)} more steps followed"
+                f"{signal.agent} gave the signal to end, and {len(later)} more step{'s' * (len(later) > 1)} followed"
                 f"{' in the same conversation' if exact else ''}.",
                 [signal, *(answers or later)[:5]],
                 [quote(signal.text, max(0, len(signal.text.rstrip()) - 60), len(signal.text))],
