@@ -23,13 +23,24 @@ _OUTCOME_STYLES = {"success": "green", "failure": "red"}
 def runs_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """A list of runs, as the query `runs` returns them."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("RUN", "OUTCOME", "LOOK FIRST AT", "MODES", "NAME", "FRAMEWORK", "STARTED"):
+    of_several = len({row["Project"] for row in rows}) > 1
+    for name in (
+        "RUN",
+        *["PROJECT"] * of_several,
+        "OUTCOME",
+        "LOOK FIRST AT",
+        "MODES",
+        "NAME",
+        "FRAMEWORK",
+        "STARTED",
+    ):
         table.add_column(name, no_wrap=name != "MODES", overflow="ellipsis")
     table.add_column("TOOK", justify="right", no_wrap=True)
     width = id_width(str(row["TraceId"]) for row in rows)
     for row in rows:
         table.add_row(
             str(row["TraceId"])[:width],
+            *[plain(clip(row["Project"], 24))] * of_several,
             outcome(row),
             _place_and_cause(row),
             Text("\n".join(map(mode_words, row["Modes"]))),

@@ -267,7 +267,7 @@ class Pages(PatternPages):
         if other is None:
             said = "No run of the same name is known to have succeeded: choose two in the list."
             raise HTTPException(404, said)
-        right = await asyncio.to_thread(self._open, other)
+        right = await asyncio.to_thread(self._open, other, project)
         values = await asyncio.to_thread(two_stored, left, right)
         return self._html(request, "compare.html", **values, modes=FAILURE_MODES, blind=False)
 
@@ -278,10 +278,12 @@ class Pages(PatternPages):
         values = await asyncio.to_thread(stored_and_file, opened, run)
         return self._html(request, "compare.html", **values, modes=FAILURE_MODES, blind=blind)
 
+        project = None
     async def judge(self, request: Request) -> Response:
         """Answer with the judge's health."""
         lag, calls, sections = await asyncio.to_thread(
             side_by_side,
+            project = left.stored.project
             partial(QUERIES["judge_lag"].one, self._store),
             partial(QUERIES["judge_calls"].run, self._store),
             partial(sections_of, "judge", self._store),
@@ -305,8 +307,8 @@ class Pages(PatternPages):
         known = seal_of(visitor_of(request), opened)
         return blind and hmac.compare_digest(seal.encode("utf-8", "replace"), known.encode())
 
-    def _open(self, trace_id: str) -> LoadedRun:
-        found = find_run(self._store, trace_id, idle=self._idle)
+    def _open(self, trace_id: str, project: str | None = None) -> LoadedRun:
+        found = find_run(self._store, trace_id, project, idle=self._idle)
         # A run that has just begun has a name; of a run without spans, an outcome may be left.
         if found is None or not (found.row["Spans"] or found.row["Name"]):
             raise HTTPException(404, f"There is no run {trace_id or '(none named)'}.")
