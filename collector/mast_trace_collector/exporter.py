@@ -230,8 +230,10 @@ class Exporter:
                 self._spool.commit(segment)
         except (StorageError, OSError) as error:
             self._metrics.insert_failures.inc()
-            self.trouble = str(error)
-            logger.warning(
+            # A database that is away fails every try of every thread: it is said once, until something is stored.
+            known, self.trouble = self.trouble, str(error)
+            logger.log(
+                logging.DEBUG if self.trouble == known else logging.WARNING,
                 "segment %s is not stored yet: %s",
                 *(segment.name, error),
                 extra={

@@ -9,6 +9,7 @@ from math import floor, log10
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries.runs import run_key
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
@@ -68,7 +69,7 @@ class ListedCost:
 
 
 def listed_costs(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[str, ListedCost]:
-    """Return the cost of each run with model calls, by its id.
+    """Return the cost of each run with model calls, by its `run_key`.
 
     Args:
         store: the database; one project's, if only that may be seen.
@@ -84,8 +85,9 @@ def listed_costs(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[str, L
         since=min(row["Start"] for row in rows) - _AROUND,
         only=[row["TraceId"] for row in rows],
     )
-    quality = {row["TraceId"]: row["Totals"] for row in rows}
+    quality = {run_key(row): row["Totals"] for row in rows}
     return {
-        row["TraceId"]: ListedCost(row["Cost"], row["UnpricedCalls"], quality[row["TraceId"]])
+        key: ListedCost(row["Cost"], row["UnpricedCalls"], quality[key])
         for row in found
+        if (key := run_key(row)) in quality
     }

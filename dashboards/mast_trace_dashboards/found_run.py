@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.commands import has_command
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.run_names import SharedId
 from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.proof import has_effect
@@ -111,18 +112,21 @@ def find_run(
     Args:
         store: the database.
         trace_id: of the run.
-        project: of the run; if absent and several projects have the id, the first project by name.
+        project: of the run; if absent, the id must be of one project.
         idle: seconds after which a run without a root counts as finished; the default if absent.
 
     Raises:
+        SharedId: several projects have the run, and none is named.
         StorageError: the database does not answer.
     """
     given = {} if idle is None else {"idle": idle}
     rows = QUERIES["run"].run(store, run=trace_id, **given)
-    ours = (row for row in rows if project is None or row["Project"] == project)
-    row = min(ours, key=lambda each: str(each["Project"]), default=None)
-    if row is None:
+    ours = [row for row in rows if project is None or row["Project"] == project]
+    if not ours:
         return None
+    if len(ours) > 1:
+        raise SharedId(trace_id, sorted(str(row["Project"]) for row in ours))
+    row = ours[0]
     stored = StoredRun(store, trace_id, row["Project"], size=row["Spans"])
     verdict = load_latest(store, trace_id, project=row["Project"])
     if verdict is None:

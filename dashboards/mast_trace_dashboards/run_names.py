@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import ConfigurationError, MastTraceError
-from mast_trace_collector.storage.runs import find_run
+from mast_trace_collector.storage.runs import find_run, projects_of
 from mast_trace_dashboards.queries import QUERIES
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def newest_runs(store: Store, *, limit: int, **given: Any) -> list[dict[str, Any
     narrows = any(value for name, value in given.items() if name not in _TIMES)
     for since in _beginnings(store, given) if narrows else ():
         rows = QUERIES["runs"].run(store, **{**given, "since": since}, limit=limit)
-        if len(rows) >= limit:
+        # A run whose clock was ahead stands where it arrived, which may be before the stretch.
+        if len(rows) >= limit and rows[-1]["StartNs"] >= since.timestamp() * 1e9:
             return rows
     return QUERIES["runs"].run(store, **given, limit=limit)
 
@@ -58,6 +59,19 @@ class NotFound(MastTraceError):
     """The requested object does not exist."""
 
 
+class SharedId(ConfigurationError):
+    """Several projects have a run of one id, and none of them was named.
+
+    Attributes:
+        projects: their names.
+    """
+
+    def __init__(self, trace_id: str, projects: Sequence[str]) -> None:
+        named = ", ".join(project or "(without a name)" for project in projects)
+        super().__init__(f"run {trace_id} is in {len(projects)} projects: {named}; add --project")
+        self.projects = projects
+
+
 def resolve_run(
     store: Store, name: str, project: str | None = None, *, lister: str = "mast-trace runs"
 ) -> str:
@@ -72,7 +86,16 @@ def resolve_run(
     Raises:
         NotFound: there is no such run.
         ConfigurationError: several ids begin with it.
+        SharedId: several projects have the run.
     """
+    run = _run_named(store, name, project, lister)
+    projects = projects_of(store, run, project=project)
+    if len(projects) > 1:
+        raise SharedId(run, projects)
+    return run
+
+
+def _run_named(store: Store, name: str, project: str | None, lister: str) -> str:
     if name == "last":
         newest = newest_runs(store, limit=1, projects=[project] if project else [])
         if not newest:

@@ -184,8 +184,8 @@ def test_listed_runs_cost_what_cost_by_run_says(store: Store) -> None:
     assert set(wanted) == {RUN, OTHER}
     rows = QUERIES["runs"].run(store, only=only)
     costs = listed_costs(store, rows)
-    assert {run: (cost.usd, cost.unpriced) for run, cost in costs.items()} == wanted
-    assert "unknown" in costs[RUN].words
+    assert {run: (costs[f"{run} "].usd, costs[f"{run} "].unpriced) for run in wanted} == wanted
+    assert "unknown" in costs[f"{RUN} "].words
     lost = listed_costs(store, [{**row, "Totals": "at least"} for row in rows])
     assert {run: cost.words for run, cost in lost.items() if cost.usd} == {
         run: f"at least {cost.words}" for run, cost in costs.items() if cost.usd

@@ -12,7 +12,7 @@ from stores import new_store
 from mast_trace_collector.storage import Store
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.runs import run_key
-from mast_trace_dashboards.run_names import newest_runs
+from mast_trace_dashboards.run_names import newest_runs, resolve_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,3 +124,29 @@ def test_pages_tell_runs_of_one_id_in_two_projects_apart(store: Store) -> None:
     assert seen == ["b", "a", ""]
     pages = [QUERIES["runs_sorted"].run(store, limit=1, offset=number) for number in range(2)]
     assert [row["Project"] for (row,) in pages] == ["b", "a"]
+
+
+def test_a_clock_that_is_ahead_keeps_no_run_at_the_top(store: Store) -> None:
+    """A run stands where it arrived if it says that it starts later; an imported one where it started."""
+    draw = random.Random(8)
+    ahead = (timedelta(hours=1), timedelta(days=18_000), timedelta(0), timedelta(days=-30))
+    for number, late in enumerate(ahead, 1000):
+        at = datetime.now(timezone.utc) + late
+        root, said = run(draw, number)
+        said["SpanAttributes"]["gen_ai.agent.name"] = "eva"
+        store.insert("otel_traces", [{**each, "Timestamp": at} for each in (root, said)])
+    first, second, present, imported = (f"{number:032x}" for number in range(1000, 1004))
+    assert resolve_run(store, "last") == present
+    expected = [present, second, first, imported]
+    given: dict[str, Any]
+    for given in ({}, {"agents": ["eva"]}):
+        seen: list[str] = []
+        before: dict[str, Any] = {}
+        for _ in expected:
+            (row,) = newest_runs(store, limit=1, **given, **before)
+            seen.append(row["TraceId"])
+            before = {"before": row["StartNs"], "before_run": run_key(row)}
+        assert seen == expected
+        assert [row["TraceId"] for row in newest_runs(store, limit=4, **given)] == expected
+    oldest = QUERIES["runs_sorted"].run(store, sort="started", ascending=1, agents=["eva"])
+    assert [row["TraceId"] for row in oldest] == expected[::-1]

@@ -104,7 +104,7 @@ def test_each_page_of_a_run_shows_it(served: str, trace: str) -> None:
             "/?since=2262-04-11",
             "/search?q=20&since=0001-01-01&until=9999-12-31",
         ),
-        *("/export.csv", "/export.jsonl", "/export.csv?since=0001-01-01&until=9999-12-31"),
+        *("/export.csv", "/export.jsonl", "/export.csv?since=0002-01-01&until=9999-12-31"),
     ],
 )
 def test_each_list_is_shown(served: str, page: str) -> None:
@@ -155,3 +155,41 @@ def test_all_runs_are_judged_again(store: Store) -> None:
 
     judged = asyncio.run(again())
     assert {*RUNS.values(), *NAMES, HEALTHY} <= set(judged)
+
+
+def test_pages_of_long_names_and_texts_stay_short(store: Store, served: str) -> None:
+    """A sender that makes up long names fills no page with them; one step has its text once, and the download all."""
+    name, text, trace = "n" * 100_000, "t" * 3_000_000, f"{7:032x}"
+    shared = {"Timestamp": datetime.now(UTC), "TraceId": trace, "ServiceName": name}
+    told = {
+        "mast.framework": name,
+        "mast.run.outcome": "failure",
+        "mast.run.outcome_reason": text,
+        "gen_ai.operation.name": "invoke_workflow",
+        "gen_ai.workflow.name": name,
+        "gen_ai.conversation.id": text,
+        "user.id": text,
+    }
+    called = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.agent.name": name,
+        "gen_ai.tool.name": name,
+        "gen_ai.tool.call.arguments": json.dumps({"q": text}),
+        "gen_ai.tool.call.result": text,
+    }
+    root = {"SpanId": "1" * 16, "ParentSpanId": "", "SpanName": name, "SpanAttributes": told}
+    call = {
+        "SpanId": "2" * 16,
+        "ParentSpanId": "1" * 16,
+        "SpanName": name,
+        "SpanAttributes": called,
+    }
+    store.insert("otel_traces", [{**shared, **each} for each in (root, call)])
+    run = f"/runs/{trace}"
+    pages = ["/", run, f"{run}/steps", f"{run}/steps?lanes=1", f"{run}/tree", "/agents", "/cost"]
+    pages += ["/groups/user", "/groups/session", f"/compare?run={trace}&run={HEALTHY}"]
+    for page in pages:
+        status, shown = get(f"{served}{page}")
+        assert (status, len(shown) < 250_000) == (200, True), (page, len(shown))
+    assert len(get(f"{served}{run}/steps/0")[1]) < len(text)
+    assert get(f"{served}{run}/download.otlp")[1].count(text) == 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import stat
+import tempfile
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -25,7 +26,7 @@ from mast_trace_dashboards.cli.open_store import locate
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.local.all_in_one import AllInOne, ReaderPassword
 from mast_trace_dashboards.local.announcement import UpConfig
-from mast_trace_dashboards.local.demo import demo_up
+from mast_trace_dashboards.local.demo import check_room, demo_up
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
@@ -291,6 +292,16 @@ async def test_all_taken_ports_are_named_at_once(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError) as error:
             await make(tmp_path, **dict(zip(names, ports, strict=True))).start()
     assert [str(port) in str(error.value) for port in ports] == [True] * 4
+
+
+def test_the_demo_is_refused_at_once_on_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    check_room()
+    monkeypatch.setenv("MAST_TRACE_SPOOL_MIN_FREE_BYTES", str(2**60))
+    with pytest.raises(ConfigurationError, match=f"{tmp_path} has .* MiB free.*TMPDIR"):
+        check_room()
 
 
 async def test_the_web_view_is_not_shown_to_the_network_without_a_token(tmp_path: Path) -> None:

@@ -173,4 +173,6 @@ class DiskQuota:
             self._free = shutil.disk_usage(self._directory).free
             self._checked = now
         if self._free - size < self._min_free_bytes:
-            raise RequestRefused("disk_full", "the collector's disk is nearly full")
+            raise RequestRefused(
+                "disk_full", "the collector's disk is nearly full, `mast-trace retain` makes room"
+            )

@@ -17,7 +17,12 @@ from urllib3.exceptions import NewConnectionError
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace.urls import check_proxies, conceal
 from mast_trace_collector.storage.address import Address, unanswered
-from mast_trace_collector.storage.embedded import engine_config, holder, tune_allocator
+from mast_trace_collector.storage.embedded import (
+    engine_config,
+    holder,
+    tune_allocator,
+    why_not_loaded,
+)
 
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
@@ -242,6 +247,10 @@ class Clients:
                 "the embedded engine is not installed: pip install 'mast-trace[embedded]', "
                 "or name a ClickHouse server by http://host:8123"
             ) from error
+        except (OSError, RuntimeError) as error:
+            if (why := why_not_loaded(error)) is None:
+                raise
+            raise StorageError(f"cannot open {self._address.label}: {why}") from error
 
     def _refuse_unusable(self) -> None:
         """Check before the engine does: it writes its findings to standard error itself."""

@@ -15,6 +15,9 @@ from mast_trace_collector.storage.readers import users_file
 
 MIB = 1024 * 1024
 DEFAULT_MEMORY_LIMIT = 1024 * MIB
+_NO_FOLDER = re.compile(
+    r'filesystem error: in \w+: (.+?) \["([^"]+?)(?:/clickhouse-embedded-[^"]*)?"'
+)
 
 _CONFIG = """<clickhouse>
     <timezone>UTC</timezone>
@@ -81,6 +84,20 @@ def engine_config(memory_limit: int, engine: Path, database: str) -> Iterator[Pa
         )
         config.write_text(text, encoding="utf-8")
         yield config
+
+
+def why_not_loaded(error: Exception) -> str | None:
+    """Return why the folder for temporary files does not serve the engine as it is loaded; None for other errors.
+
+    The engine's own text names the folder amid the places of its code.
+    """
+    if isinstance(error, OSError):
+        why, folder = error.strerror, tempfile.gettempdir()
+    elif found := _NO_FOLDER.search(str(error)):
+        why, folder = found.groups()
+    else:
+        return None
+    return f"{why}: {folder}, the folder for temporary files; name another one by TMPDIR"
 
 
 def tune_allocator() -> None:

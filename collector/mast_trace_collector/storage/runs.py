@@ -30,6 +30,7 @@ SESSION: tuple[str, ...] = (
 )
 """Attributes that hold the conversation of a run."""
 
+_KEY = "toString(Project) AS OfProject, TraceId"
 _OURS = "({project:Nullable(String)} IS NULL OR Project = {project:Nullable(String)})"
 
 WORKER_AWAY = 30.0
@@ -157,29 +158,29 @@ _OF_RUN = f"TraceId = {{trace_id:String}} AND {_OF_PROJECT}"
 
 def runs_with(
     store: Store, attributes: Sequence[str], value: str, *, project: str | None = None
-) -> list[str]:
-    """Return the ids of runs with one of ``attributes`` on a span, a log record or a resource.
+) -> list[tuple[str, str]]:
+    """Return project and id of the runs with one of ``attributes`` on a span, a log record or a resource.
 
     With `USER` or `SESSION` and `of_runs` this erases the data of a person's runs. A run whose spans retention has
     left out is found by one user and one session alone, the last of its spans' in alphabetical order: a run of
     several persons is not found by the others.
     """
-    found: set[str] = set()
+    found: set[tuple[str, str]] = set()
     for table, own in (("otel_traces", "SpanAttributes"), ("otel_logs", "LogAttributes")):
         rows = store.query(
-            f"SELECT DISTINCT TraceId FROM {table} WHERE arrayExists(name -> "  # noqa: S608
+            f"SELECT DISTINCT {_KEY} FROM {table} WHERE arrayExists(name -> "  # noqa: S608
             f"{own}[name] = {{value:String}} OR ResourceAttributes[name] = {{value:String}}, "
             f"{{names:Array(String)}}) AND TraceId != '' AND {_OURS}",
             {"names": list(attributes), "value": value, "project": project},
         )
-        found.update(row["TraceId"] for row in rows)
+        found.update((row["OfProject"], row["TraceId"]) for row in rows)
     for kept, spellings in (("UserId", USER), ("ConversationId", SESSION)):
         if not set(attributes).isdisjoint(spellings):
             rows = store.query(
-                f"SELECT DISTINCT TraceId FROM mast_left_out WHERE {kept} = {{value:String}} AND {_OURS}",  # noqa: S608
+                f"SELECT DISTINCT {_KEY} FROM mast_left_out WHERE {kept} = {{value:String}} AND {_OURS}",  # noqa: S608
                 {"value": value, "project": project},
             )
-            found.update(row["TraceId"] for row in rows)
+            found.update((row["OfProject"], row["TraceId"]) for row in rows)
     return sorted(found)
 
 
@@ -336,6 +337,12 @@ def find_run(
     return [row["TraceId"] for row in store.query(sql, params)]
 
 
+def projects_of(store: Store, trace_id: str, *, project: str | None = None) -> list[str]:
+    """Return the projects that have a run of this id, in alphabetical order: whoever sends spans chooses their ids."""
+    sql = f"SELECT DISTINCT Project FROM mast_run_states WHERE {_OF_RUN} ORDER BY Project"  # noqa: S608
+    return [row["Project"] for row in store.query(sql, _of_run(trace_id, project))]
+
+
 def record_outcome(
     store: Store,
     trace_id: str,
@@ -356,9 +363,7 @@ def record_outcome(
     """
     if outcome not in {"success", "failure"}:
         raise ValueError(f"an outcome is success or failure, not {outcome!r}")
-    params = _of_run(trace_id, project)
-    sql = f"SELECT DISTINCT Project FROM mast_run_states WHERE {_OF_RUN}"  # noqa: S608
-    projects = [row["Project"] for row in store.query(sql, params)]
+    projects = projects_of(store, trace_id, project=project)
     refuse_erased(store, [(found, trace_id) for found in projects])
     for found in projects:
         store.command(

@@ -20,7 +20,7 @@ _HEAD: Final = """\
 # Alert rules for those who keep Prometheus instead of Grafana's alerting or `mast-trace alerts`.
 # They read what `mast-trace up` serves on /metrics; MastSpansRefused, MastSpoolDamaged,
 # MastSpansDeadLettered and MastNoSpans also what every `mast-trace collect` serves there.
-# Made by `mast-trace dashboards export`. Test: promtool test rules mast-trace.rules.test.yaml
+# Made by `mast-trace dashboards export`. Test: promtool test rules tests/mast-trace.rules.test.yaml
 """
 _MORE: Final[tuple[dict[str, Any], ...]] = (
     {

@@ -30,7 +30,9 @@ _COLUMNS: Final = {
 def runs_table(rows: Sequence[Mapping[str, Any]], width: int) -> FittedTable:
     """A list of runs, as the query `runs` returns them, for a terminal of this width."""
     ids = id_width(str(row["TraceId"]) for row in rows)
+    of_several = len({row["Project"] for row in rows}) > 1
     names = [name for name, least in _COLUMNS.items() if width - ids >= least]
+    names[1:1] = ["PROJECT"] * of_several
     table = FittedTable()
     for name in names:
         wraps = name in {"LOOK FIRST AT", "MODES", "NAME"}
@@ -38,6 +40,7 @@ def runs_table(rows: Sequence[Mapping[str, Any]], width: int) -> FittedTable:
     for row in rows:
         cells = {
             "RUN": str(row["TraceId"])[:ids],
+            "PROJECT": plain(clip(row["Project"], 24)),
             "OUTCOME": outcome(row),
             "LOOK FIRST AT": _place_and_cause(row),
             "MODES": Text("\n".join(map(mode_words, row["Modes"]))),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -27,6 +29,7 @@ _PACKAGES = ("ag2", "langchain", "langchain_openai", "langgraph", "langgraph_sup
 _PROGRAM_SECONDS = 120
 _VERDICT_SECONDS = 120
 _LOOK_SECONDS = 0.3
+_NEEDED_BYTES = 64 * 1024 * 1024
 _PLAYED: Final = """
 SELECT TraceId, any(ServiceName) AS Service FROM otel_traces GROUP BY TraceId ORDER BY min(Timestamp)"""
 OTHERS_MODEL: Final = (
@@ -104,6 +107,22 @@ def check_packages() -> None:
         raise ConfigurationError(
             f"the demo runs real agents and needs {', '.join(missing)}: "
             "pip install 'mast-trace[all,demo]'"
+        )
+
+
+def check_room() -> None:
+    """Check that the disk of temporary files has room for the demo: the collector refuses what would fill it.
+
+    Raises:
+        ConfigurationError: it has not; the text says how much it needs.
+    """
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    needed = CollectorConfig.load().spool_min_free_bytes + _NEEDED_BYTES
+    if free < needed:
+        raise ConfigurationError(
+            f"{folder} has {free >> 20} MiB free, and the demo needs {needed >> 20}: make room, or name "
+            "another folder by TMPDIR"
         )
 
 

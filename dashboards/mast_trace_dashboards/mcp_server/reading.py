@@ -184,7 +184,7 @@ class StoreReading:
         verdict = {} if found.verdict is None else found.verdict.to_json()
         told = {name: value for name, value in verdict.items() if name not in _OF_RUN}
         said = [*where_to_look(found), *modes_and_judge(found), *replays_said(found.confirmation)]
-        cost = listed_costs(self._store, [found.row]).get(found.row["TraceId"], ListedCost())
+        cost = listed_costs(self._store, [found.row]).get(run_key(found.row), ListedCost())
         priced = {"CostUsd": cost.usd, "UnpricedCalls": cost.unpriced}
         row = {**found.row, **priced, **outcome_words(found.row)._asdict()}
         run = _named({name: value for name, value in row.items() if name not in _SAID})

@@ -147,7 +147,8 @@ COST_OVER_TIME: Final = Query(
     template=f"""
 WITH {ASKED}
 SELECT toStartOfInterval(toDateTime(Timestamp), toIntervalSecond({{bucket:UInt32}})) AS Time,
-    {usd()} AS Cost, {usd("After")} AS CostAfter, countIf(isNull(MicroUsd)) AS UnpricedCalls
+    {usd()} AS Cost, {usd("After")} AS CostAfter, countIf(isNull(MicroUsd)) AS UnpricedCalls,
+    countIf(After AND isNull(MicroUsd)) AS UnpricedAfter
 FROM ({CALLS})
 GROUP BY Time
 ORDER BY Time""",
@@ -157,6 +158,7 @@ ORDER BY Time""",
         "Cost": Column("Nullable(Float64)", "US dollars; NULL if no price is known"),
         "CostAfter": Column("Nullable(Float64)", "of these, after the decisive step"),
         "UnpricedCalls": Column("UInt64", "calls whose price is unknown"),
+        "UnpricedAfter": Column("UInt64", "of these, calls after the decisive step"),
     },
 )
 
@@ -199,19 +201,20 @@ COST_OF_RUNS: Final = Query(
     meaning="The cost of runs named by their ids, and nothing else of them, for lists that wait for it.",
     template=f"""
 WITH {asked(states_of("TraceId IN {only:Array(String)}"))}
-SELECT TraceId, {usd()} AS Cost, countIf(isNull(MicroUsd)) AS UnpricedCalls
+SELECT Project, TraceId, {usd()} AS Cost, countIf(isNull(MicroUsd)) AS UnpricedCalls
 FROM (
-  SELECT c.TraceId AS TraceId, {PRICED}
+  SELECT c.Project AS Project, c.TraceId AS TraceId, {PRICED}
   FROM ({COUNTED}) AS c
   {WITH_PRICES}
 )
-GROUP BY TraceId
-ORDER BY TraceId""",
+GROUP BY Project, TraceId
+ORDER BY TraceId, Project""",
     params={
         "since": Param("DateTime64(3)", BEGINNING, "the start of the first of them, or before"),
         "only": Param("Array(String)", [], "ids of runs"),
     },
     columns={
+        "Project": Column("String"),
         "TraceId": Column("String", "the id of a run with model calls"),
         "Cost": Column(
             "Nullable(Float64)", "US dollars of the calls with a known price; NULL if none has one"

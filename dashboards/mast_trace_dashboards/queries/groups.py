@@ -56,7 +56,7 @@ LEFT JOIN (
   FROM ({VERDICTS})
 ) AS v ON v.RunKey = m.RunKey
 GROUP BY {", ".join(f"m.{each}" for each in group.split(", "))}
-ORDER BY Last DESC, Value, ServiceName
+ORDER BY max(least(r.Begun, r.LastSeen)) DESC, Value, ServiceName
 LIMIT {{limit:UInt32}} OFFSET {{offset:UInt32}}""",
         params={
             **RANGE,

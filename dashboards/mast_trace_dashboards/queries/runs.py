@@ -38,7 +38,8 @@ _RUN_COLUMNS: Final = {
     "Start": Column("DateTime64(9)"),
     "End": Column("DateTime64(9)"),
     "StartNs": Column(
-        "Int64", "the start in nanoseconds since the epoch, of whole microseconds: the cursor"
+        "Int64",
+        "the start, at most the last arrival, in nanoseconds since the epoch, of whole microseconds: the cursor",
     ),
     "DurationMs": Column("Int64"),
     "Spans": Column("UInt64"),
@@ -115,7 +116,7 @@ _UNFILTERED = " AND ".join(f"empty({{{name}:Array(String)}})" for name in (*OWNE
 _FROM = f"""SELECT if({_UNFILTERED} AND count() = {{limit:UInt32}} + 200,
       min(Begun), toDateTime64({{since:DateTime64(3)}}, 9))
     FROM (
-      SELECT min(Start) AS Begun FROM mast_run_states
+      SELECT least(min(Start), max(LastSeen)) AS Begun FROM mast_run_states
       WHERE Start >= {{since:DateTime64(3)}} AND Start < {{until:DateTime64(3)}}
         AND intDiv(toUnixTimestamp64Nano(Start), 1000) * 1000 <= {{before:Int64}}
       GROUP BY RunKey
@@ -164,17 +165,19 @@ FIRST_START: Final = Query(
     name="first_start",
     meaning="The starts of the earliest and of the newest run: one row, or none without runs.",
     template=f"""
-SELECT min(Start) AS First, max(Start) AS Last FROM mast_run_states WHERE {OF_PROGRAMS}
+SELECT min(Start) AS First, max(least(Start, LastSeen)) AS Last FROM mast_run_states WHERE {OF_PROGRAMS}
 HAVING count() > 0""",
     params={},
     columns={
         "First": Column("DateTime64(9)", "of the earliest run"),
-        "Last": Column("DateTime64(9)", "of the newest run, or of later spans of it"),
+        "Last": Column(
+            "DateTime64(9)", "of the newest run, or of later spans of it; at most its arrival"
+        ),
     },
 )
 
 _SORTS: Final = {
-    "started": "toUnixTimestamp64Milli(Start)",
+    "started": "StartNs",
     "took": "DurationMs",
     "tokens": "InputTokens + OutputTokens",
     "steps": "Steps",

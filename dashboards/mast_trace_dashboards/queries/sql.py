@@ -166,8 +166,8 @@ _SHOWN_STATE = f"""if(r.RootSeen = 1, {_STATE}, if(v.Fingerprint = r.Fingerprint
             OR r.LastSeen <= now64(3) - toIntervalMillisecond(toUInt64({{{{idle:Float64}}}} * 1000)),
             '{NO_END}', 'running'))"""
 # Verdicts keep microseconds of a run's start: the cursor has no more precision, so that it stays
-# the same.
-_START_NS = "intDiv(toUnixTimestamp64Nano(r.Start), 1000) * 1000"
+# the same. A clock that is ahead must not keep a run at the top: a run starts when it arrives, at the latest.
+_START_NS = "intDiv(toUnixTimestamp64Nano(least(r.Start, r.LastSeen)), 1000) * 1000"
 _JUDGED_OK = "v.RunKey != 0 AND v.Status = 'ok'"
 
 # A root that names no workflow gives the run its span's name: of an agent's turn, the agent is shown.

@@ -30,7 +30,9 @@ from mast_trace_dashboards.cost_words import cost_words
 from mast_trace_dashboards.document import CommandLine
 from mast_trace_dashboards.found_pattern import command_line
 from mast_trace_dashboards.plugins import Plugin
+from mast_trace_dashboards.queries.runs import run_key
 from mast_trace_dashboards.run_documents import modes_and_judge, replays_said, where_to_look
+from mast_trace_dashboards.run_names import SharedId
 from mast_trace_dashboards.run_outcome import in_words, outcome_words, tokens_of
 from mast_trace_dashboards.web.access import Access
 from mast_trace_dashboards.web.conversation.graph import label_of
@@ -42,8 +44,8 @@ from mast_trace_dashboards.web.sections import html_of
 from mast_trace_dashboards.web.sign_in import LEAVE as SIGN_OUT
 from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
 from mast_trace_dashboards.web.sign_in import SignIn
-from mast_trace_dashboards.web.text_changes import changes, visible
-from mast_trace_dashboards.web.views import Views, Web
+from mast_trace_dashboards.web.text_changes import changes, named, visible
+from mast_trace_dashboards.web.views import Views, Web, chosen_project
 from mast_trace_dashboards.web.visitor import visitor_of, visitor_or_none
 
 if TYPE_CHECKING:
@@ -67,6 +69,8 @@ _TIMED: Final = ("/", "/patterns", "/agents", "/cost")
 """Pages that a time narrows, besides those of groups."""
 _OF_PAGE: Final = ("since", "until", "before", "before_run", "page", "part")
 """Parameters that another time leaves out."""
+_LONGEST_LINK: Final = 4000
+"""Characters of a value that an address holds; servers refuse much longer ones."""
 _LABEL = 32
 """Columns of an agent's name in a list of choices."""
 # A number and its unit stay on one line.
@@ -213,7 +217,12 @@ def web_app(
             *(Route(path, other) for path, other in (mounted or {}).items()),
             *(Mount(path, other) for path, other in (mounted or {}).items()),
         ],
-        exception_handlers={HTTPException: failed, RunErased: failed, StorageError: failed},
+        exception_handlers={
+            HTTPException: failed,
+            RunErased: failed,
+            SharedId: failed,
+            StorageError: failed,
+        },
     )
     return Guard(app, access, sign_in)
 
@@ -224,9 +233,9 @@ def _of_visitor(request: Request) -> dict[str, Any]:
     ``of_bar`` has the project and the time, which the places of the bar share; ``of_project`` names the project that an operator selected; ``of_view`` says in addition that the page was
     opened from the queue, which links to pages of the same run have to keep, so that these are blind too.
     """
-    visitor, chosen = visitor_or_none(request), request.query_params.get("project", "")
-    looks_at_one = visitor is not None and visitor.project is None and chosen
-    kept = {"project": chosen} if looks_at_one else {}
+    visitor, chosen = visitor_or_none(request), chosen_project(request)
+    sees_all = visitor is not None and visitor.project is None
+    kept = {"project": chosen} if sees_all and chosen is not None else {}
     queued = {QUEUE: "1"} if QUEUE in request.query_params else {}
     asked = request.query_params
     timed = {name: asked[name] for name in ("since", "until") if asked.get(name)}
@@ -236,7 +245,9 @@ def _of_visitor(request: Request) -> dict[str, Any]:
         "of_view": _query({**kept, **queued}),
         "of_bar": _query({**kept, **timed}),
         "times": _times(request),
-        "all_projects": f"{request.url.path}{_query({**asked, 'project': ''})}" if kept else "",
+        "all_projects": f"{request.url.path}{_query({name: asked[name] for name in asked if name != 'project'})}"
+        if kept
+        else "",
     }
 
 
@@ -254,7 +265,7 @@ def _times(request: Request) -> list[tuple[str, str, bool]]:
 
 
 def _query(kept: Mapping[str, str]) -> str:
-    given = {name: value for name, value in kept.items() if value}
+    given = {name: value for name, value in kept.items() if value or name == "project"}
     return f"?{urlencode(given)}" if given else ""
 
 
@@ -292,10 +303,14 @@ def _pages(views: Views[Pages]) -> list[Route]:
 
 def _failed(request: Request, error: Exception, templates: Jinja2Templates) -> Response:
     headers = None
+    choices: Sequence[str] = ()
     if isinstance(error, HTTPException):
         status, text, headers = error.status_code, str(error.detail), error.headers
     elif isinstance(error, RunErased):
         status, text = 410, f"{error}."
+    elif isinstance(error, SharedId):
+        status, text = 300, "Several projects have a run of this id. Choose one:"
+        choices = error.projects
     else:
         status, text = 503, f"The database does not answer: {error}"
         visitor = visitor_or_none(request)
@@ -303,7 +318,12 @@ def _failed(request: Request, error: Exception, templates: Jinja2Templates) -> R
             # Its text about tables, limits and address is for the operator only.
             logger.warning("a page failed: %s", error)
             text = "The database does not answer. The operator's log says why."
-    values = {"status": status, "text": text}
+    asked = {
+        name: request.url.include_query_params(project=name).query
+        for name in choices
+        if request.method == "GET"
+    }
+    values = {"status": status, "text": text, "asked": asked}
     return templates.TemplateResponse(
         request, "error.html", values, status_code=status, headers=headers
     )
@@ -334,6 +354,8 @@ def _environment() -> Environment:
     made.filters.update(
         percent=_percent, moment=_moment, ago=_ago, seconds=_seconds, visible=visible
     )
+    made.filters.update(named=named, run_key=run_key)
+    made.globals.update(longest_link=_LONGEST_LINK)
     made.filters.update(label=lambda name: label_of(name, _LABEL))
     made.filters.update(no_place=no_place, not_measured=not_measured, html=html_of)
     made.filters.update(share_of=lambda rate: _spaced(share_of(rate)), outcome_words=outcome_words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -205,6 +205,19 @@ class Filters:
         chosen = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return "?" + urlencode({name: value for name, value in chosen.items() if value})
 
+    @property
+    def unread(self) -> list[StrangeValue]:
+        """The times that cannot be read, with ages that can, and the numbers: the page is as if they were not there."""
+        read: dict[str, tuple[Callable[[str], Any], tuple[str, ...]]] = {
+            **dict.fromkeys(("since", "until"), (_moment, tuple(AGES))),
+            **dict.fromkeys(("page", "before"), (whole, ())),
+        }
+        return [
+            StrangeValue(name, value, known)
+            for name, (reads, known) in read.items()
+            if (value := getattr(self, name)) and reads(value) is None
+        ]
+
     def strange(self, offered: Mapping[str, Sequence[str]]) -> list[StrangeValue]:
         """Return the chosen values that no run can have, or has.
 
@@ -214,12 +227,7 @@ class Filters:
         """
         known = {"project": (), "framework": (), "service": (), "agent": (), **offered, **_FIXED}
         chosen = {name: getattr(self, name) for name in known}
-        unread = [
-            StrangeValue(name, getattr(self, name), tuple(AGES))
-            for name in ("since", "until")
-            if getattr(self, name) and _moment(getattr(self, name)) is None
-        ]
-        return unread + [
+        return [
             StrangeValue(name, chosen[name], tuple(values))
             for name, values in known.items()
             if chosen[name] and chosen[name] not in values and len(values) < MOST_VALUES

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
@@ -19,6 +19,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.found_run import find_run, last_changes, nearest_good
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.query import side_by_side
+from mast_trace_dashboards.run_names import newest_runs
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
 from mast_trace_dashboards.web.conversation.arcs import BOX_WIDTH, WIDTH
 from mast_trace_dashboards.web.conversation.graph import Graph, drawn
@@ -41,6 +42,7 @@ from mast_trace_dashboards.web.rows import CLIP, blocks
 from mast_trace_dashboards.web.run_view import PAGE, Page
 from mast_trace_dashboards.web.sections import sections_of
 from mast_trace_dashboards.web.streaming import in_blocks, streamed
+from mast_trace_dashboards.web.text_changes import MOST_SHOWN
 from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
 
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import SpanRecord
     from mast_trace_collector.storage import Store
 
+LONGEST_TEXT: Final = 1_000_000
+"""Characters of a step's text that its page shows."""
 _AT_ONCE = 100
 """Steps up to which a page is sent in one piece."""
 _STATUS = {"Ok": 1, "Error": 2}
@@ -144,6 +148,10 @@ class Pages(PatternPages):
 
         The name of a long run is sent before its calls are priced, and the verdict before its steps.
         """
+        if request.path_params["run"] == "last":
+            for row in await asyncio.to_thread(newest_runs, self._store, limit=1):
+                of = urlencode({"project": row["Project"]}) if row["Project"] else ""
+                return RedirectResponse(f"/runs/{row['TraceId']}?{of}".rstrip("?"), 303)
         try:
             choice = Choice.of(request.query_params.multi_items())
         except ConfigurationError as error:
@@ -203,9 +211,21 @@ class Pages(PatternPages):
             raise HTTPException(404, f"The run has no step {asked}.")
         (step,) = await asyncio.to_thread(opened.stored.steps, [number])
         raw = await asyncio.to_thread(opened.stored.span_of, number)
-        attributes = json.dumps(dict(raw.attributes), indent=2, ensure_ascii=False) if raw else ""
+        texts = {name: str(value) for name, value in raw.attributes.items()} if raw else {}
+        # A span holds the text of its step, which stands above already.
+        shown = {name: text[:MOST_SHOWN] for name, text in texts.items()}
+        cut = shown != texts or any(
+            len(text) > LONGEST_TEXT for text in (step.text, step.arguments, step.error or "")
+        )
         return self._html(
-            request, "_step.html", step=step, clip=CLIP, raw=raw, attributes=attributes
+            request,
+            "_step.html",
+            step=step,
+            clip=CLIP,
+            raw=raw,
+            attributes=json.dumps(shown, indent=2, ensure_ascii=False),
+            longest_text=LONGEST_TEXT,
+            cut=cut,
         )
 
     async def download(self, request: Request) -> Response:
@@ -260,14 +280,16 @@ class Pages(PatternPages):
         if len(chosen) not in (1, 2):
             raise HTTPException(400, "Choose one or two runs in the list to compare them.")
         left = await asyncio.to_thread(self._open, chosen[0])
+        project = None
         if len(chosen) == 2:
             other: str | None = chosen[1]
         else:
             other = await asyncio.to_thread(nearest_good, self._store, left)
+            project = left.stored.project
         if other is None:
             said = "No run of the same name is known to have succeeded: choose two in the list."
             raise HTTPException(404, said)
-        right = await asyncio.to_thread(self._open, other)
+        right = await asyncio.to_thread(self._open, other, project)
         values = await asyncio.to_thread(two_stored, left, right)
         return self._html(request, "compare.html", **values, modes=FAILURE_MODES, blind=False)
 
@@ -305,8 +327,8 @@ class Pages(PatternPages):
         known = seal_of(visitor_of(request), opened)
         return blind and hmac.compare_digest(seal.encode("utf-8", "replace"), known.encode())
 
-    def _open(self, trace_id: str) -> LoadedRun:
-        found = find_run(self._store, trace_id, idle=self._idle)
+    def _open(self, trace_id: str, project: str | None = None) -> LoadedRun:
+        found = find_run(self._store, trace_id, project, idle=self._idle)
         # A run that has just begun has a name; of a run without spans, an outcome may be left.
         if found is None or not (found.row["Spans"] or found.row["Name"]):
             raise HTTPException(404, f"There is no run {trace_id or '(none named)'}.")

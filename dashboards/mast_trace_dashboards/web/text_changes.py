@@ -21,9 +21,21 @@ _HIDDEN: Final = {
 }
 
 
-def visible(value: Any) -> str:
-    """Return a value as text in which every character shows."""
-    return str(value).translate(_HIDDEN)
+MOST_SHOWN: Final = 20_000
+"""Characters of a text that a page shows, where it does not say otherwise: senders choose how long texts are."""
+LONGEST_NAME: Final = 120
+"""Characters of a name that a page shows."""
+
+
+def visible(value: Any, most: int = MOST_SHOWN) -> str:
+    """Return a value as text in which every character shows, at most so many of them."""
+    text = str(value)
+    return (text if len(text) <= most else f"{text[:most]}…").translate(_HIDDEN)
+
+
+def named(value: Any) -> str:
+    """Return a name as a page shows it: of an agent, a tool, a framework or whatever else senders call something."""
+    return visible(value, LONGEST_NAME)
 
 
 MOST_WORDS: Final = 400

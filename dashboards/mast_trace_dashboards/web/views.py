@@ -125,6 +125,15 @@ class Web:
         return Views(self.store, lambda its: make(its, self.templates))
 
 
+def chosen_project(request: Request) -> str | None:
+    """Return the project that a visitor who sees all has selected; None for all.
+
+    An empty name selects all, and of one run's pages those of the project without a name.
+    """
+    named = request.query_params.get("project")
+    return named if "run" in request.path_params else named or None
+
+
 class Views(Generic[Its]):
     """Routes each request to the pages of its visitor's project.
 
@@ -149,8 +158,7 @@ class Views(Generic[Its]):
             visitor.demand(right)
             project = visitor.project
             if project is None:
-                # A visitor who sees all projects may select one; an empty name selects all.
-                project = request.query_params.get("project") or None
+                project = chosen_project(request)
             return await handler(self._pages.of(project))(request)
 
         return answer

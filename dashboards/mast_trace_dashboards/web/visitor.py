@@ -52,11 +52,12 @@ class Visitor:
         """
         if right in self.rights:
             return
+        rights = dict.fromkeys(f"--right {each.value}" for each in (Right.READ, right))
         hint = "" if self.project is None else f" `mast-trace collect key {self.project}`"
         raise HTTPException(
             403,
             f"You lack the right to {right.value} here. Ask the operator for a key that has it:"
-            f"{hint or ' `mast-trace collect key PROJECT`'} with --right read --right {right.value}.",
+            f"{hint or ' `mast-trace collect key PROJECT`'} with {' '.join(rights)}.",
         )
 
 

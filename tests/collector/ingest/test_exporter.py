@@ -182,7 +182,12 @@ class TestStoring:
     @pytest.mark.parametrize("way", ["file", "whole", "one by one"])
     @pytest.mark.parametrize("stored", [False, True], ids=["away", "answer lost"])
     def test_a_failing_database_loses_nothing_and_doubles_nothing(
-        self, line: Line, monkeypatch: pytest.MonkeyPatch, way: str, stored: bool
+        self,
+        line: Line,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+        way: str,
+        stored: bool,
     ) -> None:
         times = 2 if stored else 6  # once more than is borne in a row
         failing = iter(range(times))
@@ -207,6 +212,7 @@ class TestStoring:
         assert set(trouble) == {"", "timeout"}
         assert line.exporter.trouble == ""
         assert line.count("insert_failures") == times
+        assert sum("is not stored yet" in each for each in caplog.messages) == 1
         assert line.count("stored_spans") == 2
         assert len(set(tokens)) == (2 if way == "one by one" else 1)
 

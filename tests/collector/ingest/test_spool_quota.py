@@ -189,7 +189,7 @@ class TestRoom:
         told = [message.partition(" (")[0] for message in caplog.messages]
         assert told == [
             "requests are refused: too much is waiting for the database",
-            "requests are refused: the collector's disk is nearly full",
+            "requests are refused: the collector's disk is nearly full, `mast-trace retain` makes room",
         ]
 
     def test_a_question_alone_ends_no_refusal(

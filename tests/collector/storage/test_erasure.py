@@ -62,18 +62,18 @@ def test_more_runs_than_one_statement_can_name(store):
 
 def test_a_persons_and_a_sessions_runs_are_found_by_any_spelling(store):
     two_runs(store)
-    assert runs_with(store, USER, "ann") == [TRACE]
-    assert runs_with(store, SESSION, "c1") == [TRACE]
-    assert runs_with(store, ["service.name"], "shop") == [TRACE, OTHER]
+    assert runs_with(store, USER, "ann") == [("", TRACE)]
+    assert runs_with(store, SESSION, "c1") == [("", TRACE)]
+    assert runs_with(store, ["service.name"], "shop") == [("", TRACE), ("", OTHER)]
     assert runs_with(store, USER, "ann", project="another") == []
     # One that only a log record names, and one whose spans retention has left out.
     record = {"trace_id": bytes.fromhex("a" * 32), "attributes": {"user.id": "bob"}}
     LogWriter(store).write([log_request(record)], token="bob")
     gone = {"Project": "two", "TraceId": "b" * 32, "UserId": "bob", "ConversationId": "c1"}
     store.insert("mast_left_out", [gone])
-    assert runs_with(store, USER, "bob") == ["a" * 32, "b" * 32]
-    assert runs_with(store, USER, "bob", project="") == ["a" * 32]
-    assert runs_with(store, SESSION, "c1", project="two") == ["b" * 32]
+    assert runs_with(store, USER, "bob") == [("", "a" * 32), ("two", "b" * 32)]
+    assert runs_with(store, USER, "bob", project="") == [("", "a" * 32)]
+    assert runs_with(store, SESSION, "c1", project="two") == [("two", "b" * 32)]
     assert runs_with(store, USER, "ann' OR '1'='1") == []
 
 

@@ -270,7 +270,7 @@ class TestReading:
 def test_erasing_takes_the_record_along(store):
     other = "e" * 32
     write(store, start(), start(trace=other, resource={**RESOURCE, "mast.project": "ours"}))
-    assert runs_with(store, SESSION, "c-1") == [TRACE, other]
+    assert runs_with(store, SESSION, "c-1") == [("", TRACE), ("ours", other)]
     (erasure,) = of_runs(store, [TRACE])
     assert erasure.count(store) == 1
     erase(store, erasure)

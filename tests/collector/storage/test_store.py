@@ -1,6 +1,7 @@
 """Opening, reading and writing a store."""
 
 import contextlib
+import errno
 import gc
 import os
 import subprocess
@@ -104,6 +105,24 @@ class TestEmbedded:
         assert "is using this folder" in last
         # The engine would write its own words before ours.
         assert "DB::Exception" not in done.stderr
+
+    @pytest.mark.parametrize("runs_out", [False, True])
+    def test_a_folder_of_temporary_files_that_cannot_be_used_is_named(self, tmp_path, runs_out):
+        full = "embedded.tempfile.TemporaryDirectory = full\n" if runs_out else ""
+        program = (
+            "from mast_trace_collector.storage import Store, embedded\n"
+            f"def full(**_): raise OSError({errno.ENOSPC}, 'No space left on device')\n"
+            f"{full}Store.open('chdb://{tmp_path}/store')"
+        )
+        # Nobody may make a folder there, not even root.
+        given = {} if runs_out else {"env": {**os.environ, "TMPDIR": "/proc"}}
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=False, **given
+        )
+        last = done.stderr.strip().splitlines()[-1]
+        assert last.startswith("mast_trace.exceptions.StorageError")
+        assert "the folder for temporary files; name another one by TMPDIR" in last
+        assert ("No space left" in last, "/proc," in last) == (runs_out, not runs_out)
 
     def test_a_killed_process_leaves_nothing_among_the_temporary_files(self, tmp_path):
         program = (

@@ -281,7 +281,7 @@ def test_the_contact_point_takes_its_address_from_the_environment() -> None:
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool (Debian: prometheus)")
 def test_the_prometheus_rules_pass_their_unit_tests() -> None:
-    tests = PROMETHEUS / "mast-trace.rules.test.yaml"
+    tests = PROMETHEUS / "tests" / "mast-trace.rules.test.yaml"
     run_program("promtool", "test", "rules", str(tests), status=0)
 
 
@@ -294,7 +294,7 @@ def test_the_committed_file_is_what_the_rules_make() -> None:
 
 def test_every_rule_is_tried_by_promtool() -> None:
     """A rule that its unit tests leave out would not be known to fire at all."""
-    tests = (PROMETHEUS / "mast-trace.rules.test.yaml").read_text("utf-8")
+    tests = (PROMETHEUS / "tests" / "mast-trace.rules.test.yaml").read_text("utf-8")
     tried = {
         case["alertname"]
         for test in yaml.safe_load(tests)["tests"]

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,8 +17,10 @@ from mast_trace_collector.storage import Store
 from mast_trace_dashboards.web.app import web_app
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conftest import CLI
-    from fixture_types import Capture
+    from fixture_types import Capture, Patch
 
 
 def test_runs_are_listed_newest_first(cli: CLI) -> None:
@@ -121,6 +124,60 @@ def test_a_recorded_outcome_counts_more_than_all_else(cli: CLI) -> None:
         "changed",
     )
     cli("outcome", run_id, "success")
+
+
+RUN = "a" * 32
+_COMMANDS = (
+    *("show RUN", "show RUN --tree", "label RUN --outcome failure", "outcome RUN failure"),
+    *("compare RUN", "erase RUN --yes", "judge run RUN", "replay RUN -- true", "prove RUN -- true"),
+    *("cases add RUN", "inject RUN -- true", "lessons --run RUN", "cost RUN"),
+    "export --run RUN --out runs.jsonl",
+)
+
+
+@pytest.fixture
+def shared(empty: CLI) -> CLI:
+    """Two projects have a run of one id, and one of them a run of its own."""
+    with Store.open(empty.recorded.url) as store:
+        for project, trace in (("team-a", RUN), ("team-b", RUN), ("team-b", "b" * 32)):
+            store.insert("otel_traces", [_root(project, trace)])
+    return empty
+
+
+def _root(project: str, trace: str) -> dict[str, object]:
+    return {
+        "Timestamp": datetime.now(timezone.utc),
+        "TraceId": trace,
+        "SpanId": "1" * 16,
+        "SpanName": "invoke_workflow job",
+        "Duration": 1_000_000,
+        "ResourceAttributes": {"mast.project": project},
+        "SpanAttributes": {
+            "gen_ai.operation.name": "invoke_workflow",
+            "gen_ai.workflow.name": f"job of {project}",
+            "user.id": project,
+        },
+    }
+
+
+def test_a_run_that_two_projects_have_is_asked_for_by_project(
+    shared: CLI, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in _COMMANDS:
+        for name in (RUN, RUN[:5]):
+            said = shared.err(*command.replace("RUN", name).split(), status=2)
+            assert "2 projects: team-a, team-b; add --project" in said, command
+
+
+def test_a_run_of_one_project_is_taken_from_it_alone(shared: CLI) -> None:
+    for project in ("team-a", "team-b"):
+        assert f"job of {project}" in shared.out("show", RUN, "--project", project)
+        erased = shared.json("erase", RUN, "--dry-run", "--project", project)
+        assert erased["runs"] == 1
+    assert shared.json("erase", "--user", "team-a", "--dry-run")["runs"] == 1
+    listed = [shared.out("runs", *more) for more in ((), ("--project", "team-b"))]
+    assert ["PROJECT" in each for each in listed] == [True, False]
 
 
 def _trip(said: str, *, succeeded: bool | None) -> None:

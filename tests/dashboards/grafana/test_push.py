@@ -148,7 +148,7 @@ def test_everything_is_exported(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "grafana/provisioning/alerting/mast-contact.yaml",
         "grafana/provisioning/dashboards/mast-trace.yaml",
         "grafana/provisioning/datasources/mast-trace.yaml",
-        "prometheus/mast-trace.rules.test.yaml",
+        "prometheus/tests/mast-trace.rules.test.yaml",
     } <= names
     prometheus = (folder / "prometheus/mast-trace.rules.yaml").read_text("utf-8")
     assert "max (mast_trace_judge_day_cost_usd) > 3.5" in prometheus.replace("max(", "max (")

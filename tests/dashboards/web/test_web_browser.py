@@ -157,6 +157,16 @@ def test_a_long_name_takes_one_line_of_the_list(page: Page, width: int) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("width", [375, 1280])
+@pytest.mark.parametrize("place", ["/", "/agents", "/cost", f"/runs/{SHORT}"])
+def test_a_long_name_makes_no_page_wider(page: Page, place: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 700})
+    page.goto(place)
+    page.evaluate("""() => document.querySelectorAll('.narrows, .agent a, .head strong, .kind, th[scope=row] a, .facts dd')
+        .forEach(one => one.textContent = 'a_name_without_spaces_'.repeat(9))""")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_texts_of_a_run_do_nothing(page: Page) -> None:
     page.goto(f"/runs/{SHORT}", wait_until="networkidle")
     assert "owned" not in page.title()

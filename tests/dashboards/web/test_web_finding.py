@@ -199,10 +199,16 @@ class TestList:
         assert [len(before), len(after)] == sizes
         assert not set(before) & set(after)
 
-    def test_a_time_that_cannot_be_read_is_told(self, client: TestClient) -> None:
-        page = client.get("/?since=yesterdayish").text
-        assert "No time can be read from" in page
-        assert "team" in page
+    @pytest.mark.parametrize("name", ["since", "until", "page"])
+    @pytest.mark.parametrize("place", ["/", "/search", "/cost", "/agents", "/groups/user"])
+    def test_what_cannot_be_read_is_told(self, client: TestClient, place: str, name: str) -> None:
+        said = "The page is no number" if name == "page" else "No time can be read from"
+        assert said in client.get(f"{place}?{name}=yesterdayish").text
+        assert said not in client.get(f"{place}?{name}={'2' if name == 'page' else '2h'}").text
+
+    @pytest.mark.parametrize("name", ["since", "until", "before"])
+    def test_a_file_of_what_cannot_be_read_is_refused(self, client: TestClient, name: str) -> None:
+        assert client.get(f"/export.csv?{name}=yesterdayish").status_code == 400
 
     def test_a_time_range_leaves_out_what_is_older(self, client: TestClient) -> None:
         assert "No run matches" in client.get("/?since=1970-01-02&until=1980-01-01").text

@@ -49,6 +49,11 @@ def test_the_list_shows_runs_with_modes_and_the_place_to_look_at(client: httpx.C
         assert text in page
 
 
+def test_the_last_run_has_an_address(client: httpx.Client) -> None:
+    newest = re.findall(r'<td class="what"><a href="([^"]+)"', client.get("/").text)[0]
+    assert client.get("/runs/last").headers["location"] == newest
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [
@@ -171,7 +176,14 @@ def test_a_huge_text_is_unfolded_on_request(client: httpx.Client) -> None:
 def test_only_what_the_page_has_cut_is_unfolded(length: int) -> None:
     texts = [each * length for each in "xyz"]
     step = Step(0, StepKind.TOOL, "a", texts[0], arguments=texts[1], error=texts[2])
-    shown = {"step": step, "clip": 3, "raw": None, "attributes": ""}
+    shown = {
+        "step": step,
+        "clip": 3,
+        "raw": None,
+        "attributes": "",
+        "longest_text": 9,
+        "cut": False,
+    }
     page = _environment().get_template("_step.html").render(shown)
     assert [text in page for text in texts] == [length > 3] * 3
 

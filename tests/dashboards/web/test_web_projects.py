@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.run_names import NotFound, resolve_run
+from mast_trace_dashboards.run_names import NotFound, SharedId, resolve_run
 from mast_trace_dashboards.web import views
 from mast_trace_dashboards.web.app import web_app
 from mast_trace_judge.store.labels import labels_of
@@ -318,13 +319,21 @@ def test_forms_are_shown_to_those_who_may_send_them(two: Two) -> None:
 def test_a_run_whose_id_another_project_uses_is_of_one_project(two: Two) -> None:
     """A writer of another project cannot add steps to a run."""
     with two.client("operator") as client:
-        parts = ("", "/tree", f"/spans/{0:016x}", "/download.otlp")
-        whole = " ".join(client.get(f"/runs/{RUN}{part}").text for part in parts)
+        parts = ("", "/steps/0", "/tree", f"/spans/{0:016x}", "/download.otlp")
+        asked = [client.get(f"/runs/{RUN}{part}") for part in parts]
+        asked.append(client.get(f"/compare?run={RUN}&run={SECOND}"))
+        whole = " ".join(client.get(f"/runs/{RUN}{part}?project={OURS}").text for part in parts)
         one = client.get(f"/runs/{RUN}?project={THEIRS}").text
         listed = client.get("/").text
         label = {"annotator": "op", "note": "of theirs"}
         assert client.post(f"/runs/{RUN}/label?project={THEIRS}", data=label).status_code == 200
-        assert "of theirs" not in client.get(f"/runs/{RUN}").text
+        assert "of theirs" not in client.get(f"/runs/{RUN}?project={OURS}").text
+        assert client.post(f"/runs/{RUN}/label", data=label).status_code == 300
+        assert f"project={THEIRS}" in client.get(f"/runs/{THEIR_OTHER}").text
+    assert {answer.status_code for answer in asked} == {300}
+    for answer in asked:
+        assert re.findall(r'<li><a href="\?[^"]*project=(\w+)', answer.text) == [OURS, THEIRS]
+        assert "shared text" not in answer.text
     assert CANARY not in whole
     assert "shared text plain" in whole
     assert f'href="/runs/{RUN}?project={THEIRS}"' in listed
@@ -335,8 +344,11 @@ def test_a_run_whose_id_another_project_uses_is_of_one_project(two: Two) -> None
 
 
 def test_a_run_is_found_in_all_projects_or_in_one(two: Two) -> None:
-    found = [find_run(two.store, RUN, who) for who in (None, OURS, THEIRS, "nobody")]
-    assert [each and each.row["Project"] for each in found] == [OURS, OURS, THEIRS, None]
+    found = [find_run(two.store, RUN, who) for who in (OURS, THEIRS, "nobody")]
+    assert [each and each.row["Project"] for each in found] == [OURS, THEIRS, None]
+    for look in (find_run, resolve_run):
+        with pytest.raises(SharedId, match=f"2 projects: {OURS}, {THEIRS}; add --project"):
+            look(two.store, RUN)
     newest = [resolve_run(two.store, "last", who) for who in (None, OURS, THEIRS)]
     assert newest == [THEIR_OTHER, SECOND, THEIR_OTHER]
     for name, who in (("last", "nobody"), (SECOND, THEIRS), (THEIR_OTHER, OURS), ("", None)):
@@ -395,3 +407,19 @@ def test_projects_that_nobody_looks_at_keep_no_connections(two: Two, monkeypatch
     assert list(shown._of_project) == ["last"]
     with pytest.raises(StorageError, match="closed"):
         closed.query("SELECT 1")
+
+
+def test_the_run_of_the_project_without_a_name_is_one_of_those_offered(two: Two) -> None:
+    trace = "e" * 32
+    for project in ("", OURS):
+        span = {"TraceId": trace, "SpanId": "1" * 16, "SpanName": f"of {project or 'nobody'}"}
+        told = {"gen_ai.operation.name": "invoke_workflow"}
+        owner = {"mast.project": project} if project else {}
+        row = {**span, "Timestamp": T0, "ResourceAttributes": owner, "SpanAttributes": told}
+        two.store.insert("otel_traces", [row])
+    with two.client("operator") as client:
+        offered = re.findall(r'<li><a href="([^"]+)"', client.get(f"/runs/{trace}").text)
+        pages = [client.get(f"/runs/{trace}{each}").text for each in offered]
+    assert offered == ["?project=", f"?project={OURS}"]
+    assert ["of nobody" in page for page in pages] == [True, False]
+    assert f'href="/runs/{trace}/download.json?project="' in pages[0]

@@ -143,6 +143,7 @@ class TestSigningIn:
             answer = client.post("/sign-in", data={"key": door.sender})
             assert answer.status_code == 403
             assert "You lack the right to read" in answer.text
+            assert "--right read --right read" not in answer.text
             assert "set-cookie" not in answer.headers
         assert len(door.access.sessions) == 0
 

@@ -50,12 +50,14 @@ class Forgotten:
         runs: number of runs of which only labels and verdicts are left.
         rows: number of dropped rows by table.
         bytes: dropped bytes on disk; by age an estimate, from each table's share of rows.
+        is_more: what is left is more than the limit, as the newest day stays.
     """
 
     days: tuple[str, ...]
     runs: int
     rows: Mapping[str, int]
     bytes: int
+    is_more: bool = False
 
 
 def beyond_size(store: Store, max_bytes: int) -> Forgotten:
@@ -78,6 +80,7 @@ def beyond_size(store: Store, max_bytes: int) -> Forgotten:
         runs=_runs_left_out(store, "max(Day NOT IN {days:Array(Date)})", {"days": days}),
         rows={table: number for table, number in rows.items() if number},
         bytes=sum(size for day in days for _, size in parts[day].values()),
+        is_more=excess > 0,
     )
 
 

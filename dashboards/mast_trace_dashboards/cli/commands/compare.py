@@ -54,6 +54,7 @@ def compare(
     with open_store(url, data_dir, config) as store:
         left = load(store, resolve_run(store, run, project), project, idle=idle)
         second = resolve_run(store, other, project) if other else nearest_good(store, left)
+        project = project if other else left.row["Project"]
         if second is None:
             raise NotFound("no run of the same name is known to have succeeded: name another one")
         runs = left, load(store, second, project, idle=idle)

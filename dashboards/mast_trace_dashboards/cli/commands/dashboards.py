@@ -71,7 +71,7 @@ def export(
     rules = tuned(daily_budget=settings.alert_daily_budget_usd)
     written += write_alerts(provisioning, rules, settings.alert_web_url)
     tested = write_prometheus(folder / "prometheus", rules, settings.alert_web_url)
-    _retarget(tested.with_name("mast-trace.rules.test.yaml"), settings.alert_web_url)
+    _retarget(tested.parent / "tests" / "mast-trace.rules.test.yaml", settings.alert_web_url)
     if as_json:
         print_json([str(path) for path in written])
     else:

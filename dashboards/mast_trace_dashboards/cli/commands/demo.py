@@ -64,6 +64,7 @@ def demo(
     Example: `mast-trace demo --keep`
     """
     script.check_packages()
+    script.check_room()
     script.examples()
     with ExitStack() as stack:
         if keep:

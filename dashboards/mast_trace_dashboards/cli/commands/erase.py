@@ -32,11 +32,12 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json
 from mast_trace_dashboards.printable import counted
-from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
+from mast_trace_dashboards.run_names import NotFound, SharedId, parse_time, resolve_run
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.removal.erasure import Erasure
+    from mast_trace_collector.storage.removal.tombstones import Key
 
 _SHOWN: Final = 20
 
@@ -92,19 +93,18 @@ class ErasureSelection:
             filed = read_tombstones(self.again)
             return Scope(erasure.of_keys([each.key for each in filed]), filed)
         if self.runs:
-            ids = [_named_run(store, run, self.project) for run in self.runs]
+            keys = _named_runs(store, self.runs, self.project)
         elif self.user is not None:
-            ids = runs_with(store, USER, self.user, project=self.project)
+            keys = runs_with(store, USER, self.user, project=self.project)
         elif self.session is not None:
-            ids = runs_with(store, SESSION, self.session, project=self.project)
+            keys = runs_with(store, SESSION, self.session, project=self.project)
         elif self.attribute is not None:
             name, equals, value = self.attribute.partition("=")
             if not (name and equals and value):
                 raise ConfigurationError("write an attribute as name=value")
-            ids = runs_with(store, [name], value, project=self.project)
+            keys = runs_with(store, [name], value, project=self.project)
         else:
             return Scope([erasure.of_project(store, str(self.project))])
-        keys = erasure.keys_of(store, ids, self.project)
         return Scope(erasure.of_keys(keys), list(tombstones_of(store, keys).values()))
 
 
@@ -131,6 +131,24 @@ class Scope:
         """Erase; see `mast_trace_collector.storage.removal.erasure.erase`."""
         put_back(store, new_stamp(store), [replace(each, arrived=0) for each in self.known])
         erasure.erase(store, *self.erasures)
+
+
+def _named_runs(store: Store, names: Sequence[str], project: str | None) -> list[Key]:
+    """Return the runs with these names, each of one project.
+
+    Raises:
+        NotFound: one does not exist.
+        ConfigurationError: several ids begin with a name, or several projects have the run.
+    """
+    keys = erasure.keys_of(store, [_named_run(store, name, project) for name in names], project)
+    owners: dict[str, list[str]] = {}
+    for owner, run in keys:
+        owners.setdefault(run, []).append(owner)
+    # A run of which another project has labels or a tombstone alone is shared, too.
+    for run, projects in owners.items():
+        if len(projects) > 1:
+            raise SharedId(run, projects)
+    return keys
 
 
 def _named_run(store: Store, name: str, project: str | None) -> str:

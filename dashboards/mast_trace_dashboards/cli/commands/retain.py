@@ -53,6 +53,9 @@ def words_of(thinned: Thinned) -> str:
     return text
 
 
+_STAYS = " What is left is more: the newest day stays, as do verdicts and labels."
+
+
 def show_left_out(store: Store, project: str | None, *, as_json: bool) -> None:
     """Show how many runs were left out, by project, service and day."""
     rows = QUERIES["left_out"].run(store, projects=[project] if project else [])
@@ -159,6 +162,7 @@ def retain(
             else thin_shown(store, _ago(successes_after), kept_share, project=project)
         )
         dropped = [] if most is None else shrink_to(store, most)
+        is_more = most is not None and beyond_size(store, most).is_more
     if as_json:
         left = {} if thinned is None else {"left_out": asdict(thinned)}
         print_json({"days": days, "dropped": dropped, **left})
@@ -168,7 +172,7 @@ def retain(
     if thinned is not None:
         console().print(plain(f"Left out: {words_of(thinned)}."))
     if most is not None:
-        console().print(plain(f"Dropped: {', '.join(dropped) or 'nothing'}."))
+        console().print(plain(f"Dropped: {', '.join(dropped) or 'nothing'}.{_STAYS * is_more}"))
 
 
 def _ago(days: int) -> datetime:
@@ -187,7 +191,9 @@ def _tell(
         if gone is not None:
             days = f", the days {', '.join(gone.days)}" if gone.days else ""
             size = f"about {gone.bytes / 2**20:,.1f} MiB"
-            console().print(plain(f"{why}: {counted(gone.runs, 'run')} and {size} would go{days}."))
+            stays = _STAYS * gone.is_more
+            told = f"{why}: {counted(gone.runs, 'run')} and {size} would go{days}.{stays}"
+            console().print(plain(told))
             table = FittedTable("TABLE", "ROWS")
             for name, count in gone.rows.items():
                 table.add_row(name, f"{count:,}")

@@ -27,6 +27,7 @@ from mast_trace_dashboards.cli.options import (
 from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
 from mast_trace_dashboards.cli.render import runs_table
 from mast_trace_dashboards.cost_words import ListedCost, listed_costs
+from mast_trace_dashboards.queries.runs import run_key
 from mast_trace_dashboards.run_names import newest_runs, parse_time, resolve_run
 from mast_trace_dashboards.run_outcome import as_reported
 
@@ -115,7 +116,7 @@ def runs(
 def _with_costs(store: Store, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the runs for programs, with what their own model calls cost, beside the judge's."""
     costs = listed_costs(store, rows)
-    priced = [costs.get(row["TraceId"], ListedCost()) for row in rows]
+    priced = [costs.get(run_key(row), ListedCost()) for row in rows]
     return [
         {**as_reported(row), "CostUsd": cost.usd, "UnpricedCalls": cost.unpriced}
         for row, cost in zip(rows, priced, strict=True)
@@ -147,9 +148,9 @@ def _follow(store: Store, given: dict[str, Any], every: float) -> None:
     shown: dict[str, dict[str, Any]] = {}
     while True:
         for row in reversed(_with_costs(store, newest_runs(store, **given))):
-            if shown.get(row["TraceId"]) != row:
+            if shown.get(run_key(row)) != row:
                 print_json_line(row)
-                shown[row["TraceId"]] = row
+                shown[run_key(row)] = row
         time.sleep(every)
 
 

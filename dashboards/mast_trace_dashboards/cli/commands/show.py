@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Final
+from urllib.parse import urlencode
 
 import typer
 from rich.text import Text
@@ -181,7 +182,7 @@ def show(
             follow(look, every, full=full, as_json=as_json)
             return
         if opens:
-            _open_page(trace_id, data_dir, config)
+            _open_page(trace_id, project, data_dir, config)
             return
         shown = look()
         if tree:
@@ -198,7 +199,9 @@ def show(
             console().print(part)
 
 
-def _open_page(trace_id: str, data_dir: Path | None, config: Path | None) -> None:
+def _open_page(
+    trace_id: str, project: str | None, data_dir: Path | None, config: Path | None
+) -> None:
     """Open the page of a run in a browser, and print its address.
 
     Raises:
@@ -208,7 +211,8 @@ def _open_page(trace_id: str, data_dir: Path | None, config: Path | None) -> Non
     running = announcement.find(folder)
     if running is None or not running.web:
         raise ConfigurationError(f"no `mast-trace up` with a web view serves {folder}: start one")
-    address = f"{running.web}/runs/{trace_id}"
+    chosen = f"?{urlencode({'project': project})}" if project else ""
+    address = f"{running.web}/runs/{trace_id}{chosen}"
     console().print(plain(address))
     typer.launch(address)
 

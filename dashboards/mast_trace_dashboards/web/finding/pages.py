@@ -179,7 +179,6 @@ class FindingPages(StoredPages):
             lost=lost,
             filters=filters,
             ages=AGES,
-            strange=[each for each in filters.strange({}) if each.filter in ("since", "until")],
             more=filters.later() if more else None,
             address=filters.with_value("text", "") if filters.chosen else "",
         )
@@ -198,7 +197,6 @@ class FindingPages(StoredPages):
             "whole": whole,
             "count": asked.count,
             "ages": AGES,
-            "strange": [each for each in filters.strange({}) if each.filter in ("since", "until")],
         }
         if whole:
             return self._html(request, "search.html", **values)
@@ -253,6 +251,9 @@ class FindingPages(StoredPages):
         kind = request.path_params["kind"]
         if kind not in KINDS:
             raise HTTPException(404, f"Runs are exported as {' or '.join(KINDS)}, not as {kind}.")
+        for each in filters.unread:
+            # A file has no place for the words by which a page says it.
+            raise HTTPException(400, f"{each.value[:60]!r} is no {each.filter} that can be read.")
         listed = await asyncio.to_thread(self._list.selected, filters, chosen)
         body = csv_of(listed) if kind == "csv" else jsonl_of(listed)
         name = {"content-disposition": f'attachment; filename="runs.{kind}"'}

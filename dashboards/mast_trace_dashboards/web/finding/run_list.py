@@ -12,6 +12,7 @@ from mast_trace_collector.storage.search_index import narrowed
 from mast_trace_dashboards.cost_words import ListedCost, listed_costs
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries.runs import run_key
 from mast_trace_dashboards.run_names import newest_runs
 from mast_trace_dashboards.stored_run import tasks_of
 from mast_trace_dashboards.web.filters import COST, NEWEST, Filters
@@ -41,13 +42,13 @@ def csv_of(listed: Listed) -> Iterator[str]:
     names = [*(listed.rows[0] if listed.rows else ()), "Cost"]
     yield _line(names)
     for row in listed.rows:
-        yield _line([*map(_cell, row.values()), listed.costs.get(row["TraceId"], "")])
+        yield _line([*map(_cell, row.values()), listed.costs.get(run_key(row), "")])
 
 
 def jsonl_of(listed: Listed) -> Iterator[str]:
     """Yield runs as JSON Lines: the columns of the list, and the cost in words."""
     for row in listed.rows:
-        yield json_text({**row, "Cost": listed.costs.get(row["TraceId"])}) + "\n"
+        yield json_text({**row, "Cost": listed.costs.get(run_key(row))}) + "\n"
 
 
 def _line(cells: list[Any]) -> str:
@@ -70,7 +71,7 @@ class Listed:
 
     Attributes:
         rows: of the query `runs`, with the first line of each task as ``Task``, empty where none was recorded.
-        costs: the cost of each run in words, by its id; runs without model calls have none.
+        costs: the cost of each run in words, by its `run_key`; runs without model calls have none.
         more: the query string of the next page; None on the last one.
         note: a sentence on runs that the list leaves out; empty if there are none.
     """
@@ -189,7 +190,7 @@ class RunList:
             note = f"{note} The most expensive of the latest {NEWEST:,} runs that match.".strip()
             rows = rows[:NEWEST]
         costs = listed_costs(self._store, rows)
-        rows.sort(key=lambda row: -(costs.get(row["TraceId"], ListedCost()).usd or 0.0))
+        rows.sort(key=lambda row: -(costs.get(run_key(row), ListedCost()).usd or 0.0))
         begin = filters.number * size
         more = filters.later() if len(rows) > begin + size else None
         shown = rows[begin : begin + size]
