@@ -14,8 +14,8 @@ from mast_trace_dashboards.printable import clip, id_width
 from mast_trace_dashboards.queries.sql import NO_END
 from mast_trace_dashboards.run_outcome import in_words, outcome_words
 
-_CAUSE = 72
-"""Characters of a cause in a list."""
+_PROJECT, _CAUSE = 24, 72
+"""Characters of a project and of a cause in a list."""
 _OUTCOME_STYLES = {"success": "green", "failure": "red"}
 _COLUMNS: Final = {
     **dict.fromkeys(("RUN", "OUTCOME", "LOOK FIRST AT", "MODES"), 0),
@@ -31,7 +31,8 @@ def runs_table(rows: Sequence[Mapping[str, Any]], width: int) -> FittedTable:
     """A list of runs, as the query `runs` returns them, for a terminal of this width."""
     ids = id_width(str(row["TraceId"]) for row in rows)
     of_several = len({row["Project"] for row in rows}) > 1
-    names = [name for name, least in _COLUMNS.items() if width - ids >= least]
+    room = width - ids - _PROJECT * of_several
+    names = [name for name, least in _COLUMNS.items() if room >= least]
     names[1:1] = ["PROJECT"] * of_several
     table = FittedTable()
     for name in names:
@@ -40,7 +41,7 @@ def runs_table(rows: Sequence[Mapping[str, Any]], width: int) -> FittedTable:
     for row in rows:
         cells = {
             "RUN": str(row["TraceId"])[:ids],
-            "PROJECT": plain(clip(row["Project"], 24)),
+            "PROJECT": plain(clip(row["Project"], _PROJECT)),
             "OUTCOME": outcome(row),
             "LOOK FIRST AT": _place_and_cause(row),
             "MODES": Text("\n".join(map(mode_words, row["Modes"]))),
