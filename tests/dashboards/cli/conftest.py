@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from failing_run import failing_run
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from stored_spans import spans_of
 
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-
-EVIL = "\x1b[2J\x1b]0;owned\x07 50 EUR \u202elatot[red]"
 
 IDS = {"invoices": "aa01" + "0" * 28, "trip": "aa02" + "0" * 28, "unjudged": "bb03" + "0" * 28}
 
@@ -165,18 +164,6 @@ async def _judge(store: Store, trace_ids: list[str]) -> None:
         assert summary is not None
         trajectory = trajectory_of(summary, spans_of(store, trace_id))
         save(store, [await judge.judge(summary, trajectory)])
-
-
-def failing_run() -> None:
-    asked = {"user.id": "ann"}
-    with mast_trace.run("invoices", input="What does Hartmann owe us?", attributes=asked):
-        mast_trace.message("user", "analyst", "What does Hartmann owe us?")
-        with mast_trace.agent("analyst"):
-            for _ in range(3):
-                with mast_trace.tool("list_invoices", {"page": 1}) as call:
-                    call.result("R-1: 50 EUR")
-            mast_trace.message("analyst", "user", f"They owe {EVIL}")
-        mast_trace.record_outcome(False, "page 2 is missing")
 
 
 def _good_run() -> None:

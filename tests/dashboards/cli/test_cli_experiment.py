@@ -128,7 +128,7 @@ def test_no_parameter_is_an_error_of_the_server(desk: CLI, query: str) -> None:
 
 def test_an_experiment_is_planned_once_and_before_its_runs(desk: CLI) -> None:
     out = desk.out("experiment", "e", "--plan", "--workflow", "desk", "--baseline", ".6")
-    assert "590 tasks in each of 3 arms (1770 runs in all) find 0.60 -> 0.70" in out
+    assert "590 tasks in each of 3 arms (1,770 runs in all) find 0.60 -> 0.70" in out
     assert "354 with a single look" in out
     assert "frozen as version" in out
     err = desk.err("experiment", "e", "--plan", "--effect", ".3", status=2)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import typer
-from conftest import EVIL
+from failing_run import EVIL
 from program_runs import run_program
 from typer.core import TyperGroup
 

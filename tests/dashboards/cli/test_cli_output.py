@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from conftest import EVIL, failing_run
+from failing_run import EVIL, failing_run
 from rich.text import Text
 
 from mast_trace_dashboards.cli.output import FittedTable, console, fail, plain, print_json, warn

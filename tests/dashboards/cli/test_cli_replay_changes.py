@@ -49,7 +49,7 @@ def test_a_fix_is_replayed_and_shown(replay, tmp_path: Path) -> None:
     status, out, _ = replay("--yes", "--change", f"fix:2=@{answer}", "--repeat", "2")
     assert status == 0
     words = " ".join(out.split())
-    assert "2 model calls and 1 tool calls answered from the record; 2 model calls live" in words
+    assert "2 model calls and 1 tool call answered from the record; 2 model calls live" in words
     assert "Order 210 pieces." in words
     assert "fix at step 2 (counter): 2 of 2 replays succeeded" in words
 

@@ -28,7 +28,7 @@ def test_a_persons_label_becomes_an_example(own_cli: CLI, tmp_path: Path) -> Non
     assert (example.id, example.step, example.agent) == (run, 2, "analyst")
     assert (example.mode, example.question, example.source) == ("1.3, 2.6", "read", "person")
     shown = own_cli.out("train", "export", "--question", "step", "--out", str(out))
-    assert "Wrote 1 examples to" in shown
+    assert "Wrote 1 example to" in shown
     assert read_examples(out)[0].question == "step"
 
 
