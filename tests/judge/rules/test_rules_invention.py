@@ -89,6 +89,12 @@ BEFORE = "Order 190 kayaks. Verify the supplier before you order."
 FAULTS = [
     ("misreported_figure", counted("844 pieces, 49 of them reserved: 795 are free."), 2),
     ("misreported_figure", counted("Free: 795. I count 844; 49 are promised."), 2),
+    ("misreported_figure", counted("844 kg, 49 reserved.", found='{"stock": "704 kg"}'), 2),
+    (
+        "misreported_figure",
+        counted("82 x 463 cm, 49 reserved.", found='{"size": "82 x 537 cm"}'),
+        2,
+    ),
     ("acted_on_invention", bought(tool="pay_invoice", pieces=2227.37), 2),
     ("acted_on_invention", bought(tool="pay_invoice", pieces=2227.37, ask="I pay 2227.37."), 3),
     ("acted_on_invention", bought(supplier="Zimmer"), 2),
@@ -103,6 +109,10 @@ FAULTS = [
 HEALTHY = {
     "with tax": counted("838 with tax, 49 reserved.", task=f"{TASK} Add 19 % tax."),
     "for two, six weeks": counted("8448 in all, 49 reserved.", task=f"{TASK} For 2 of us."),
+    "in pounds": counted("1552 lb, 49 reserved.", found='{"stock": "704 kg"}'),
+    "of a long text": counted(
+        "844 kg, 49 reserved.", found='{"note": "%s 704 kg"}' % (9 * "heavy ")
+    ),
     "as counted": counted("704 pieces, 49 of them reserved: 655 are free."),
     "about": counted("Some 700 pieces, 49 of them reserved."),
     "in dozens": counted("58.67 dozens, 49 pieces reserved."),

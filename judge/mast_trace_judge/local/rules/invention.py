@@ -25,6 +25,7 @@ from mast_trace_judge.local.arithmetic import (
     reachable,
 )
 from mast_trace_judge.local.figures import known_values
+from mast_trace_judge.local.measures import measured
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.stated import (
     Known,
@@ -51,6 +52,8 @@ _FEW = 8
 """Fields of a result, with more of which it is a listing."""
 _SOUGHT = 20
 """Figures from nowhere, the first ones of a run, of which it is asked what they stand for."""
+_SHORT = 40
+"""Characters up to which a text is a value."""
 _TELLS = 10
 """Figures below it stand everywhere."""
 _CENT = 0.006
@@ -94,7 +97,7 @@ _TWO = 2
 def misreported_figure(trajectory: Trajectory) -> list[ModeFinding]:
     """A report on results gives a figure that nothing in the run gives, in place of one that no later text has (heuristic).
 
-    Definition: MAST 2.6. The agent's results since its last message are JSON objects of few fields. The message passes
+    Definition: MAST 2.6. The agent's results since its last message are JSON objects of few fields, numbers or short texts with units. The message passes
     on one of their figures, and not another one, which stands in no later text or argument, however rounded. It has,
     undoubted, a figure of three digits or more that no text holds and that follows from those by no two steps of
     arithmetic. No text speaks of shares.
@@ -150,11 +153,19 @@ def _figures_of(results: list[Step]) -> dict[float, Step]:
         if not isinstance(value, dict) or len(value) > _FEW or failed(result):
             return {}
         for _, each in fields(result.text):
-            number = isinstance(each, (int, float)) and not isinstance(each, bool)
-            year = 1900 <= each <= 2100 if number else False
-            if number and not year and abs(each) >= _TELLS and each not in given:
-                found[float(each)] = result
+            for number in _numbers(each):
+                year = 1900 <= number <= 2100
+                if not year and abs(number) >= _TELLS and number not in given:
+                    found[number] = result
     return found
+
+
+def _numbers(value: object) -> list[float]:
+    """Return the number of a field, or the figures of a short one that has some with a unit, such as 82 x 103 cm."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return [float(value)]
+    short = value if isinstance(value, str) and len(value) <= _SHORT else ""
+    return [each.value for each in measured(short)]
 
 
 def _follows(value: float, values: set[float], *, sums: bool) -> bool:
