@@ -165,7 +165,7 @@ def test_an_assistant_finds_the_cause_of_each_failure(tmp_path: Path) -> None:
     assert len(found) == 4
     for act, (place, text) in found.items():
         expected = EXPECTED[act.story][3]
-        assert place == expected.split(" (")[0]
+        assert place == expected.removeprefix("DECISIVE: ").split(" (")[0]
         assert len(text) < 4 * 6000
         assert f'"agent": "{place.split(",")[0]}"' in text
 

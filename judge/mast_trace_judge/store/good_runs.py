@@ -34,8 +34,8 @@ WHERE Project = {{project:String}} AND Day >= today() - {{days:UInt32}}
 GROUP BY TraceId
 HAVING substring(min(Named), 21) = {{name:String}} AND max(ServiceName) = {{service:String}} AND max(Kind) = ''
   AND length(groupUniqArrayArray(Spans)) <= {{longest:UInt32}}
-  AND (startsWith(substring(max(Said), 21), 'success\\n') OR TraceId IN ({_LABELLED} = 'success'))
-  AND TraceId NOT IN ({_LABELLED} = 'failure')
+  AND (startsWith(substring(max(Said), 21), 'success\\n') OR TraceId GLOBAL IN ({_LABELLED} = 'success'))
+  AND TraceId GLOBAL NOT IN ({_LABELLED} = 'failure')
 ORDER BY max(LastSeen) DESC LIMIT {{limit:UInt32}}"""  # noqa: S608  # made of constants
 _VERSIONS: Final = """
 SELECT TraceId, max(ServiceVersion) AS Version FROM otel_traces
