@@ -350,3 +350,19 @@ def test_rows_units_and_short_figures_are_compared_with_what_was_asked(wrong, st
     said = contrasted(relations(_watered(30, **wrong)), [relations(_watered(n)) for n in range(8)])
     assert (said and said.step) == step
     assert said is None or shown in said.why
+
+
+def _poured(number, form="{:.0f}", off=0):
+    """A baker divides a measured weight by a share, and states the rounded result in one way of writing figures."""
+    weight, share = 39991 + 997 * number, 7 + number
+    run = RunBuilder().calls("baker", "weigh", {}, json.dumps({"flour": weight, "share": share}))
+    return relations(
+        run.says("baker", f"Pour {form.format(weight / share + off)}.", to="cook").build()
+    )
+
+
+@pytest.mark.parametrize("form", ["{:.0f}", "{:,.0f}", "{:,.2f}", "{:.3f}"])
+def test_a_rounded_result_is_the_same_in_any_notation(form):
+    good = [_poured(number) for number in range(5)]
+    assert contrasted(_poured(6, form), good) is None
+    assert contrasted(_poured(6, form, off=431), good).step == 1

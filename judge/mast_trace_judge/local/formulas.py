@@ -200,7 +200,10 @@ class Heard:
         for figure in islice(_figures(text), _MOST_STATED) if numbers else ():
             marks = {mark(value) for value in figure.as_one}
             if marks.isdisjoint(said) and figure.as_one.isdisjoint(copied):
-                made = (self._operands[agent].of(value, _slack(figure)) for value in figure.as_one)
+                made = (
+                    self._operands[agent].of(value, _slack(figure, value))
+                    for value in figure.as_one
+                )
                 yield marks, [each for formulas in made for each in formulas]
         for day in dates_in(text) if dates else ():
             marks = {mark_of_date((0, day.month, day.day))}
@@ -257,7 +260,7 @@ def _by_unit(text: str) -> Iterator[tuple[str, float]]:
             yield unit, next(iter(values))
 
 
-def _slack(figure: Figure) -> float:
-    """Return half a unit of the last digit of a figure."""
-    decimals = figure.literal.replace(",", ".").rpartition(".")
-    return 0.5 * 10.0 ** -len(decimals[2]) if decimals[1] else 0.5
+def _slack(figure: Figure, value: float) -> float:
+    """Return half a unit of the last digit of a figure, read as a value: 1,234 is a whole number or has decimals."""
+    parts = re.findall(r"\d+", figure.literal)
+    return 0.5 if abs(value) == float("".join(parts)) else 0.5 * 10.0 ** -len(parts[-1])
