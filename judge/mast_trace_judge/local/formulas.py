@@ -12,9 +12,10 @@ from collections import Counter, defaultdict
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from mast_trace_judge.local.dates import dates_in
 from mast_trace_judge.local.figures import unit_of
 from mast_trace_judge.local.picks import Listing
-from mast_trace_judge.local.stated import dates_in, outside_dates, owner
+from mast_trace_judge.local.stated import outside_dates, owner
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

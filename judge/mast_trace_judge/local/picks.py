@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mast_trace.trajectory.vocabulary import loaded
+from mast_trace_judge.local.dates import dates_in
 from mast_trace_judge.local.options import MOST, choices_in, is_choice, lists_of
-from mast_trace_judge.local.stated import dates_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

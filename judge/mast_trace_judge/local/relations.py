@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.acts import by_user, call_key, failed, is_said, result_key
+from mast_trace_judge.local.dates import days, is_same
 from mast_trace_judge.local.figures import figures
 from mast_trace_judge.local.formulas import A_FIGURE, Heard, mark, mark_of_date
 from mast_trace_judge.local.measures import Quantity, measured
@@ -17,10 +18,8 @@ from mast_trace_judge.local.stated import (
     Known,
     acts,
     arguments,
-    days,
     fields,
     ids,
-    is_same,
     leaves,
     outside_dates,
     owner,

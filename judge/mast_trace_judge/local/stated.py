@@ -1,10 +1,9 @@
-"""Dates, names and fields of a text, and what a run holds before a step: what rules and contrast compare."""
+"""Names, figures and fields of a text, and what a run holds before a step: what rules and contrast compare."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import date
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.local.acts import is_tool, name_words
 from mast_trace_judge.local.arithmetic import COUNTED, TOO_MANY, derived
+from mast_trace_judge.local.dates import DERIVED, LONGEST, as_date, days, is_same
 from mast_trace_judge.local.figures import figures
 from mast_trace_judge.local.texts import alike
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from mast_trace.trajectory import Step, Trajectory
+    from mast_trace_judge.local.dates import Day
     from mast_trace_judge.local.figures import Figure
 
 Several = TypeVar("Several", bound="Collection[Any]")
@@ -27,28 +28,6 @@ _LISTED: Final = 60
 _REMEMBERED = 20_000
 _WORDS = 4096
 """Words whose stems are kept: a run says the same ones again and again."""
-_LONGEST = 8000
-"""Characters of a text that are read for facts; longer ones are documents."""
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            *("jan ene", "feb", "mar m\u00e4r", "apr abr", "may mai", "jun", "jul", "aug ago"),
-            *("sep", "oct okt", "nov", "dec dez dic"),
-        ),
-        1,
-    )
-    for name in names.split()
-}
-_NAME = "(?:" + "|".join(_MONTHS) + r")[a-z\u00e4]{0,7}\.?"
-_YEAR = r"(?:1[5-9]|20|21)\d\d"
-_DATE = re.compile(
-    rf"(?<![\d.-])(?:(?P<y>{_YEAR})[-/](?P<m>\d{{1,2}})[-/](?P<d>\d{{1,2}})"
-    rf"|(?P<d1>\d{{1,2}})[./](?P<d2>\d{{1,2}})[./](?P<y2>{_YEAR})"
-    rf"|(?P<d3>\d{{1,2}})(?:st|nd|rd|th|\.)?\s(?:of\s|de\s)?(?P<n3>{_NAME})(?:,?\s(?:de\s)?(?P<y3>{_YEAR}))?"
-    rf"|\b(?P<n4>{_NAME})\s(?P<d4>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s(?P<y4>{_YEAR}))?)(?![\d-])",
-    re.IGNORECASE,
-)
 _ID = re.compile(r"(?<![\w./:@-])(?=[\w-]*[A-Za-z])[A-Z0-9a-z][\w-]{2,39}(?![\w@]|[./]\w)")
 _A_UNIT = re.compile(
     r"[\d-]+(?:[a-z]{1,6}|[A-Z][A-Za-z]{0,2})|[a-z]+-?\d|\d+(?:-[a-z]+)+|[a-z-]+-\d+"
@@ -80,10 +59,6 @@ _PERIOD = re.compile(
     r"|(?P<name>days?|nights?|weeks?|months?|years?|period|duration|term)\w*[\"']?\s*[:=]\s*[\"']?(?P<given>\d{1,3})\b",
     re.IGNORECASE,
 )
-_DERIVED = 5
-"""Days from which two dates are hardly one and the next working day."""
-_SOME_MONTHS = 100
-"""Days up to which a date may be another one misread."""
 _IN_DAYS = {"week": 7, "month": 30, "year": 365}
 _WORD = re.compile(r"[A-Za-z][a-z]+|[A-Z]{2,}")
 _PAIR = re.compile(r"(?:^|[\s,;{(])(?P<name>[A-Za-z]\w*)[=:]\s?(?P<value>[\w.-]+)")
@@ -168,64 +143,6 @@ _TELLS = frozenset(
 """Words of tools that only tell how such an act stands, or on which terms."""
 
 
-@dataclass(frozen=True)
-class Day:
-    """A date in a text; a year of 0 is not given. Where day and month may be exchanged, it has both readings."""
-
-    start: int
-    end: int
-    readings: frozenset[tuple[int, int, int]]
-
-
-def days(text: str) -> tuple[Day, ...]:
-    """Find the dates of a text."""
-    return _days(text[:_LONGEST])
-
-
-@lru_cache(maxsize=512)
-def _days(text: str) -> tuple[Day, ...]:
-    return tuple(_found(text)) if any(sign.isdigit() for sign in text) else ()
-
-
-def _found(text: str) -> Iterator[Day]:
-    for match in _DATE.finditer(text):
-        year = int(match["y"] or match["y2"] or match["y3"] or match["y4"] or 0)
-        if match["y"]:
-            pairs = {(int(match["m"]), int(match["d"]))}
-        elif match["d1"]:
-            one, two = int(match["d1"]), int(match["d2"])
-            pairs = {(two, one), (one, two)} if "/" in match[0] else {(two, one)}
-        else:
-            name = (match["n3"] or match["n4"]).lower()[:3]
-            pairs = {(_MONTHS[name], int(match["d3"] or match["d4"]))}
-        read = frozenset((year, *pair) for pair in pairs if as_date((year, *pair)) is not None)
-        if read:
-            yield Day(*match.span(), read)
-
-
-def dates_in(text: str) -> list[date]:
-    """Return the different dates of a text that have a year and one reading."""
-    read = [each.readings for each in days(text) if len(each.readings) == 1]
-    found = {as_date(one) for readings in read for one in readings if one[0]}
-    return sorted(each for each in found if each is not None)
-
-
-def is_near(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
-    """Return whether two dates are `_DERIVED` days to some months apart, by no whole weeks or months."""
-    years = one[0] or other[0], other[0] or one[0]
-    a, b = as_date((years[0], *one[1:])), as_date((years[1], *other[1:]))
-    gap = abs((a - b).days) if a and b else 0
-    return _DERIVED <= gap <= _SOME_MONTHS and gap % 7 != 0 and one[2] != other[2]
-
-
-def as_date(reading: tuple[int, int, int]) -> date | None:
-    """Return a reading as a date; None if there is no such day."""
-    try:
-        return date(reading[0] or 2000, *reading[1:])
-    except ValueError:
-        return None
-
-
 @lru_cache(maxsize=512)
 def _ids(text: str) -> frozenset[str]:
     found = set()
@@ -238,7 +155,7 @@ def _ids(text: str) -> frozenset[str]:
 
 def ids(text: str) -> frozenset[str]:
     """Return the identifiers of a text, in lower case: words of letters and at least two digits."""
-    return _ids(text[:_LONGEST]) if any(sign.isdigit() for sign in text) else frozenset()
+    return _ids(text[:LONGEST]) if any(sign.isdigit() for sign in text) else frozenset()
 
 
 def as_written(name: str, text: str) -> str:
@@ -260,7 +177,7 @@ def amounts(text: str) -> list[Figure]:
 def outside_dates(text: str) -> list[Figure]:
     """Return the figures of a text that are part of no date."""
     inside = in_dates(text)
-    return [each for each in figures(text[:_LONGEST]) if each.start not in inside]
+    return [each for each in figures(text[:LONGEST]) if each.start not in inside]
 
 
 def in_dates(text: str) -> frozenset[int]:
@@ -295,11 +212,11 @@ class Known:
     def _add(self, *texts: str) -> None:
         for text in texts:
             if text:
-                self.texts.append(text[:_LONGEST])
+                self.texts.append(text[:LONGEST])
                 self.dates |= {reading for day in days(text) for reading in day.readings}
                 self.names |= ids(text)
-                self.gaps |= _gaps(text[:_LONGEST])
-                self.months |= _months(text[:_LONGEST])
+                self.gaps |= _gaps(text[:LONGEST])
+                self.months |= _months(text[:LONGEST])
                 self.values |= {v for each in outside_dates(text) for v in each.readings}
 
     def has_day(self, day: Day, told: Collection[int] = ()) -> bool:
@@ -328,7 +245,7 @@ class Known:
 
     def periods(self, text: str) -> frozenset[int]:
         """Return the numbers of days in the periods that a text names."""
-        return _gaps(text[:_LONGEST])
+        return _gaps(text[:LONGEST])
 
     def miscopied(self, day: Day, meant: Iterable[Day], stated: Iterable[Day]) -> bool:
         """Return whether a date is one of others with its day miscopied: a digit lost or changed, or both exchanged.
@@ -342,7 +259,7 @@ class Known:
         return any(
             is_same((0, one[1], 1), (0, other[1], 1))
             and (one[0] == other[0] or not one[0] or not other[0])
-            and abs(one[2] - other[2]) >= _DERIVED
+            and abs(one[2] - other[2]) >= DERIVED
             and (one[2] - other[2]) % 7 != 0
             and other[1:] not in said
             and _is_slip(str(one[2]), str(other[2]))
@@ -405,11 +322,6 @@ def _is_slip(one: str, other: str) -> bool:
     return min(one, other, key=len) in max(one, other, key=len)
 
 
-def is_same(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
-    """Return whether two dates are one, as far as their years are given."""
-    return one[1:] == other[1:] and (one[0] == other[0] or not one[0] or not other[0])
-
-
 def few(found: Several) -> Several | tuple[()]:
     """Return dates, figures or identifiers of a text; none of a listing, in which each is near to another one."""
     return found if len(found) <= _LISTED else ()
@@ -469,7 +381,7 @@ def _is_named(row: dict[str, Any], about: str) -> bool:
 
 def fields(text: str, about: str = "") -> list[tuple[str, Any]]:
     """Return the named values of a result, of JSON or of ``name=value``; see `leaves`."""
-    if len(text) > _LONGEST:
+    if len(text) > LONGEST:
         return []
     value = loaded(text) if text.lstrip()[:1] in ("{", "[") else None
     if value is not None:
@@ -479,7 +391,7 @@ def fields(text: str, about: str = "") -> list[tuple[str, Any]]:
 
 def arguments(step: Step) -> dict[str, Any]:
     """Return the arguments of a call by name; none where they are no JSON object."""
-    value = loaded(step.arguments) if len(step.arguments) <= _LONGEST else None
+    value = loaded(step.arguments) if len(step.arguments) <= LONGEST else None
     return value if isinstance(value, dict) else {}
 
 
@@ -534,4 +446,4 @@ def _stems(text: str) -> frozenset[str]:
 
 def sentences(text: str) -> list[str]:
     """Return the sentences and clauses behind semicolons of a text."""
-    return [part.strip() for part in _ENDS.split(text[:_LONGEST]) if part.strip()]
+    return [part.strip() for part in _ENDS.split(text[:LONGEST]) if part.strip()]

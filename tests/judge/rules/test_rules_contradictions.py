@@ -5,8 +5,8 @@ import json
 import pytest
 from judge.builders import RunBuilder
 
+from mast_trace_judge.local.dates import is_near
 from mast_trace_judge.local.rules import contradicts_good_end, findings_by_rule
-from mast_trace_judge.local.stated import is_near
 
 
 def named(run):

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.local.acts import announced, doubted, final_answer, is_said
+from mast_trace_judge.local.dates import days
 from mast_trace_judge.local.equations import equations
 from mast_trace_judge.local.figures import figures, known_values
-from mast_trace_judge.local.stated import days, ids
+from mast_trace_judge.local.stated import ids
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence

@@ -20,8 +20,9 @@ from mast_trace_judge.local.acts import (
     is_tool,
     ordinary,
 )
+from mast_trace_judge.local.dates import days
 from mast_trace_judge.local.rules._registry import rule
-from mast_trace_judge.local.stated import acts, amounts, arguments, days, ids, transacts
+from mast_trace_judge.local.stated import acts, amounts, arguments, ids, transacts
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from mast_trace_judge.local.acts import (
     name_words,
 )
 from mast_trace_judge.local.arithmetic import derived, exchanged, slip
+from mast_trace_judge.local.dates import days
 from mast_trace_judge.local.figures import known_values, unit_behind, unit_of
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.stated import (
@@ -30,7 +31,6 @@ from mast_trace_judge.local.stated import (
     amounts,
     arguments,
     as_written,
-    days,
     few,
     ids,
     leaves,
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from mast_trace.trajectory import Step, Trajectory
+    from mast_trace_judge.local.dates import Day
     from mast_trace_judge.local.figures import Figure
-    from mast_trace_judge.local.stated import Day
     from mast_trace_judge.verdict import ModeFinding
 
 _NEVER = re.compile(

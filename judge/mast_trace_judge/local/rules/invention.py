@@ -24,6 +24,7 @@ from mast_trace_judge.local.arithmetic import (
     near,
     reachable,
 )
+from mast_trace_judge.local.dates import days
 from mast_trace_judge.local.figures import known_values
 from mast_trace_judge.local.measures import measured
 from mast_trace_judge.local.rules._registry import rule
@@ -32,7 +33,6 @@ from mast_trace_judge.local.stated import (
     acts,
     amounts,
     arguments,
-    days,
     fields,
     ids,
     owner,

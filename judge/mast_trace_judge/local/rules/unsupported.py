@@ -18,6 +18,7 @@ from mast_trace_judge.local.acts import (
     name_words,
 )
 from mast_trace_judge.local.arithmetic import COUNTED, derived, near
+from mast_trace_judge.local.dates import days, is_near
 from mast_trace_judge.local.figures import known_values
 from mast_trace_judge.local.rules._registry import rule
 from mast_trace_judge.local.stated import (
@@ -26,11 +27,9 @@ from mast_trace_judge.local.stated import (
     amounts,
     arguments,
     as_written,
-    days,
     few,
     fields,
     ids,
-    is_near,
     owner,
     repairs,
     sentences,
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
-    from mast_trace_judge.local.stated import Day
+    from mast_trace_judge.local.dates import Day
     from mast_trace_judge.verdict import ModeFinding
 
 _ADMITS = re.compile(
