@@ -5,9 +5,10 @@ step of an agent or the first mention of the answer, are no evidence and no plac
 they are right no more often than one constant step.
 
 The order is: what the verdict calls decisive; a contradiction in the record whose figure stands in the
-answer; what else contradicts a good end, the earliest first; then by the lower end of the 95 % interval
-of being right on natural failures that people have labelled; of equals, those that were tried on such
-failures and never right come last, and the others by planted ones; last the contrast with good runs.
+answer; the contrast with good runs, which alone was tried on runs of the same program before it spoke;
+what else contradicts a good end, the earliest first; then by the lower end of the 95 % interval of being
+right on natural failures that people have labelled; of equals, those that were tried on such failures and
+never right come last, and the others by planted ones.
 ``measured.json`` has these counts; the file is written by ``benchmarks/judge/evidence.py``, which also
 leaves out each sign that does no better than the best constant step on the same runs.
 """
@@ -150,7 +151,7 @@ def ranked(
         proven = sign.basis == "record" and sign.way.reaches_answer
         natural, planted = counts.bounds
         ranks = ("record", "rule", "model", "contrast")
-        first = sign.step != decisive, not proven, not sign.contradicts
+        first = sign.step != decisive, not proven, sign.basis != "contrast", not sign.contradicts
         # A model's come in its own order, which `sorted` keeps.
         place = 0 if sign.basis == "model" else sign.step
         # A sign that was tried on natural failures and never right stands behind one that nobody has tried.
@@ -161,8 +162,12 @@ def ranked(
     for sign, counts in sorted(counted, key=order):
         step = trajectory.steps[sign.step]
         first = best.get(sign.step)
-        # The record's own contradiction is told of a step, however often a rule or a model was right.
-        if first is not None and (sign.basis != "record" or first.basis == "record"):
+        # The record's own contradiction is told of a step, however often a rule or a model was right, and
+        # a rule's rather than that good runs differ there.
+        plainer = sign.basis == "record" or (
+            sign.contradicts and first and first.basis == "contrast"
+        )
+        if first is not None and (not plainer or first.basis == "record"):
             fix = first.corrected or sign.corrected
             best[sign.step] = first.model_copy(update={"corrected": fix})
             continue
@@ -187,7 +192,7 @@ def ranked(
     told = list(best.values())
     # A model that was asked is heard, however many rules speak, and puts nothing out that the record shows.
     alone = [each for each in told if each.basis != "model"][:MOST_PLACES]
-    first_ones = [each.step for each in alone if each.basis == "record"]
+    first_ones = [each.step for each in alone if each.basis in {"record", "contrast"}]
     first_ones += [each.step for each in told if each.basis == "model"][:1]
     kept = list(dict.fromkeys([*first_ones, *best]))[:MOST_PLACES]
     return tuple(each for each in told if each.step in kept)

@@ -247,6 +247,23 @@ def test_the_order_is_the_verdicts_step_then_the_record_then_the_lower_bounds(mo
     assert [place.step for place in ranked(run.build(), [never, untried])] == [4, 1]
 
 
+def test_the_contrast_comes_after_what_the_record_shows_of_the_answer_and_before_rules():
+    """It was tried on runs of this program; a rule's plainer sentence is told of the same step."""
+    run = RunBuilder("Go.", outcome="failure").asks()
+    for number in range(1, 8):
+        run.says(f"agent {number}", f"Words {number}.")
+    proven = Sign("one", 5, "record", "reaches", way=Heirs((), (), reaches_answer=True))
+    contrast = Sign("contrast", 4, "contrast", "differs")
+    against = Sign("two", 2, "rule", "contradicts", contradicts=True)
+    others = [Sign("three", step, "record", "a slip") for step in (1, 3)]
+    read = Sign("model", 7, "model", "often right", counts=Counts(9, 10))
+    found = ranked(run.build(), [against, *others, read, contrast, proven])
+    assert [place.step for place in found] == [5, 4, 7]
+    assert [place.step for place in ranked(run.build(), [read, contrast, against])] == [4, 2, 7]
+    (same,) = ranked(run.build(), [replace(against, step=4), contrast])
+    assert (same.basis, same.why) == ("rule", "contradicts")
+
+
 @pytest.mark.parametrize("blind", [0, 100])
 @pytest.mark.parametrize("suggested", [(1, 2, 3), (4, 1, 2), (5, 6, 7)])
 def test_a_model_puts_out_nothing_that_the_record_shows(blind, suggested):
