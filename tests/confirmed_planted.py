@@ -6,13 +6,11 @@ The models make no errors at random, so that the search needs fewer replays.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import stock
 
 from mast_trace_lab.confirm.fixes import Sources, planned_fixes
 from mast_trace_lab.confirm.preparation import check, verify
@@ -23,6 +21,7 @@ from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay.arm_runner import executing
 
 if TYPE_CHECKING:
+    import stock
     from collections.abc import Callable, Sequence
 
     from interventions import Failure, Stage
@@ -35,20 +34,6 @@ if TYPE_CHECKING:
 
 _BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "replay"
 _ENOUGH = ReplayAllowance(100, None)
-_ONE = {f"framework({name})" for name in ("ag2-1.0", "ag2-1.1", "autogen-0.10", "crewai-1.10")} | {
-    f"framework(langgraph-{version})" for version in ("1.0", "1.1")
-}
-"""Environments of versions beside the one on which all errors are confirmed."""
-
-
-def _tried(errors: Sequence[stock.Error]) -> Sequence[stock.Error]:
-    return errors[:1] if os.environ.get("MAST_TRACE_TEST_SESSION") in _ONE else errors
-
-
-ALL = _tried(stock.ERRORS)
-"""The planted errors; one of them beside the version on which all are confirmed."""
-SOME = _tried((stock.ERRORS[0], *stock.ERRORS[3:]))
-"""Those for the frameworks that share an environment: one of each agent."""
 LIMITS = replace(ExperimentLimits(), verifications=1, scores=0, start_runs=2, screening_runs=6)
 """Sizes of the experiments."""
 

@@ -26,7 +26,6 @@ from ag2.network import (
     Passport,
     TransitionGraph,
 )
-from confirmed_planted import SOME
 from contract.examples import ExampleContract
 from contract.frameworks import FrameworkContract, Program
 from contract.planted import PlantedContract
@@ -185,7 +184,6 @@ class TestExample(ExampleContract):
 class TestPlanted(PlantedContract):
     """A group chat, in which every agent speaks once."""
 
-    confirmed = SOME
     recording = ("ag2",)
 
     def program(self, server: Any) -> str:

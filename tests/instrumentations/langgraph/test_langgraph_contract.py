@@ -14,7 +14,6 @@ pytest.importorskip("langgraph.graph", reason="needs LangGraph")
 pytest.importorskip("langchain_openai", reason="needs langchain-openai")
 
 import stock
-from confirmed_planted import SOME
 from contract.examples import ExampleContract
 from contract.frameworks import FrameworkContract, Program
 from contract.planted import PlantedContract
@@ -230,7 +229,6 @@ class TestExample(ExampleContract):
 class TestPlanted(PlantedContract):
     """One agent after the other, all on the same messages."""
 
-    confirmed = SOME
     recording = ("langgraph",)
 
     def program(self, server: Any) -> str:
