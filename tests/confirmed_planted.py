@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-
 from mast_trace_lab.confirm.fixes import Sources, planned_fixes
 from mast_trace_lab.confirm.preparation import check, verify
 from mast_trace_lab.confirm.statistics import Experiment, ExperimentLimits
@@ -21,9 +20,9 @@ from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay.arm_runner import executing
 
 if TYPE_CHECKING:
-    import stock
     from collections.abc import Callable, Sequence
 
+    import stock
     from interventions import Failure, Stage
 
     from mast_trace.trajectory import Trajectory

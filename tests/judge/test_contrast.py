@@ -366,3 +366,52 @@ def test_a_rounded_result_is_the_same_in_any_notation(form):
     good = [_poured(number) for number in range(5)]
     assert contrasted(_poured(6, form), good) is None
     assert contrasted(_poured(6, form, off=431), good).step == 1
+
+
+def _imported(number, *, rate="", told=2, checked=("complete in 0.06 s",), clock="", first=False):
+    """A team reads a file and asks for a rate, which fails at first in every second run; figures of its own."""
+    value, asked, region = (
+        28475 + 731 * number,
+        f"{1.1214 + 0.0137 * number:.4f}",
+        f"Kent {number}1",
+    )
+    parts = [f"{name} of lot {number}" for name in ("glass bottles", "cork stoppers")]
+    file = json.dumps({"invoice": f"{value} GBP", "parts": parts, "region": region})
+    calls = [("read_file", {"shipment": number}, file), ("weather", {"region": region}, "dry")]
+    run = RunBuilder(task="Declare the shipment.")
+    for tool, given, result in reversed(calls) if first else calls:
+        run.calls("valuer", tool, given, result)
+    if rate or number % 2:
+        run.calls("valuer", "exchange_rate", {"of": "GBP"}, "", error="TimeoutError: no answer")
+    if not rate:
+        run.calls("valuer", "exchange_rate", {"of": "GBP"}, asked)
+    run.calls("valuer", "compute", {"expression": f"{value} * {rate or asked}"}, "done")
+    run.says("valuer", f"It has {' and '.join(parts[:told])}.{clock}", to="clerk")
+    for each in checked:
+        run.calls("tester", "check_form", {"form": number}, each)
+    run.calls("clerk", "write_form", {"text": f"Form\nof {number}, 4{number}17 by hand"}, "written")
+    return relations(run.says("clerk", "Declared.", to="user").build())
+
+
+OPEN = "one field is empty"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "step", "shown"),
+    [
+        ({}, None, ""),
+        ({"clock": " It opens at 05:05."}, None, ""),
+        ({"first": True}, None, ""),
+        ({"rate": "1.08"}, 3, "`valuer calls compute with expression from nowhere`"),
+        ({"rate": "2"}, 4, "`valuer goes on after exchange_rate failed`"),
+        ({"told": 1}, 5, "with entries of parts of read_file` = some: all"),
+        ({"checked": (OPEN,)}, 7, "`clerk calls write_form where check_form says` = one field"),
+    ],
+    ids=str,
+)
+def test_failed_calls_lists_and_what_was_said_before_an_act_are_compared(wrong, step, shown):
+    """A call repeated after a failure, a time of day, a value found later and a form of one's own are no errors."""
+    good = [_imported(n, checked=(OPEN, "complete in 0.09 s")[n % 3 == 0 :]) for n in range(8)]
+    said = contrasted(_imported(9, **wrong), good)
+    assert (said and said.step) == step, said
+    assert said is None or shown in said.why

@@ -1,8 +1,9 @@
 """Contrast of a run with good runs of the same program: the first step that does what none of them does.
 
 Compared are relations, and no sentences: who calls which tool, from where its arguments come, what is done again,
-who writes to whom, which figures of a result a message takes over, which row of a listing it picks, by which formula
-and in which unit it states a figure, and what comes before what. The same is asked of each good run against the
+who writes to whom, which figures of a result a message takes over, which entries of a list it
+leaves out, which row of a listing it picks, by which formula and in which unit it states a figure, what comes before what, and
+how things stood then. The same is asked of each good run against the
 others. The kinds of difference by which good runs differ most from each other are left
 out until one good run in ten at most would be accused.
 """
@@ -15,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mast_trace_judge.local.relations import GIVEN
+from mast_trace_judge.local.stated import deals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,18 +33,20 @@ _RARE: Final = 15
 """Good runs from which an act of none of them is more than a rare branch: of 5, one in five runs may have it."""
 _ORDER: Final = 8
 """Good runs from which the order of two calls is more than chance: in 5, it is the same in one of 16 cases."""
-_APART: Final = {20: 0.02, 8: 0.07, 5: 0.13, FEWEST: 0.23}
-"""Share of healthy runs that were set apart, by the number of good runs (benchmarks/contrast/README.md). A thing that all
+_APART: Final = {20: 0.03, 8: 0.1, 5: 0.14, FEWEST: 0.2}
+"""Share of healthy runs of new programs that were set apart, by the number of good runs (benchmarks/contrast/README.md). A thing that all
 stored runs have by chance sets none of them apart, so that they tell too little of it themselves.
 """
 _UNKNOWN: Final = "none known"
 _AGREE: Final = {
     "truth": FEWEST,
-    **dict.fromkeys(("value", "side", "unit", "heard unit", "source", "rank"), _CONSTANT),
-    "rank of two": _ORDER,
+    **dict.fromkeys(("value", "side", "unit", "heard unit", "source", "rank", "whole"), _CONSTANT),
+    **dict.fromkeys(("rank of two", "state"), _ORDER),
 }
 """Good runs from which a value that all have is more than chance, by its kind."""
-_UNUSUAL: Final = frozenset({"act", "origin", "again", "figure", "date", "identifier"})
+_UNUSUAL: Final = frozenset(
+    {"act", "origin", "again", "figure", "date", "identifier", "unrepaired"}
+)
 """Kinds of which a new one tells something. New messages, looks at something and failures are rare branches of good runs."""
 _ACTIONS: Final = frozenset({"act", "look", "message"})
 _AGENT: Final = re.compile(" (?:calls|writes to) ")
@@ -96,7 +100,7 @@ def contrasted(run: Relations, good: Sequence[Relations]) -> FirstDifference | N
     share = next(share for number, share in _APART.items() if number <= len(good))
     why = (
         f"{first.why}. The same comparison sets {sum(not kinds <= loud for kinds in apart)} of these"
-        f" {len(good)} good runs apart, and set {share:.0%} of the healthy runs of eight programs apart."
+        f" {len(good)} good runs apart, and set {share:.0%} of the healthy runs of new programs apart."
     )
     theirs, own = {each.versions[0] for each in good}, good[0].versions[1]
     if own not in theirs:
@@ -164,6 +168,12 @@ def _tells(relation: Relation, value: str, run: Relations, good: Sequence[Relati
     """Return whether a value that no good run has tells something."""
     if relation.kind.startswith("rank"):
         return value == "no"  # all good runs pick the best row
+    if relation.kind == "whole":
+        return value == "some"
+    if relation.kind == "state":
+        # What a good run has left behind before it went on.
+        place = relation.says.partition("=")[0].rpartition(" where ")[2].removesuffix(" says")
+        return any(value in other.states.get(place, ()) for other in good)
     if relation.kind == "source":
         # The words of a program are in all good runs, wherever else they stand first.
         theirs = [other.values.get(relation.of, {}) for other in good]
@@ -248,12 +258,12 @@ def _not_before(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDiff
     # A longer run went on in vain and gave up: its end lacks something as a consequence.
     ends_early = run.actions < min(other.actions for other in good)
     for of, each in sorted(run.first.items(), key=lambda one: one[1].step):
+        # Calls and messages may come in any order, but for what moves money or goods.
+        ordered = len(good) >= _ORDER and each.kind == "act" and deals(of.rpartition(" ")[2])
         if all(of in other.before for other in good) and (each.kind != "end" or ends_early):
             usual = frozenset.intersection(*(other.before[of] for other in good))
             for missing in usual - run.before[of]:
-                # Messages come in any order, and calls often.
-                never = missing not in run.before[""]
-                if missing != of and (never or (each.kind == "act" and len(good) >= _ORDER)):
+                if missing != of and (ordered or missing not in run.before[""]):
                     lacking[missing].append(each)
     for missing, steps in sorted(lacking.items()):
         # The one who had to do it speaks too early, or somebody acts too early. Others may write at any time.

@@ -17,20 +17,30 @@ _MONTHS = {
     name: number
     for number, names in enumerate(
         (
-            *("jan ene", "feb", "mar m\u00e4r", "apr abr", "may mai", "jun", "jul", "aug ago"),
-            *("sep", "oct okt", "nov", "dec dez dic"),
+            "january januar janvier jan enero ene",
+            "february februar febrero feb",
+            "march m\u00e4rz marzo mars mar m\u00e4r",
+            "april apr abril abr",
+            "mayo may mai",
+            "june juni junio juin jun",
+            "july juli julio juillet jul",
+            "august aug agosto ago",
+            "september septembre septiembre sept sep",
+            "october octobre octubre oct oktober okt",
+            "november novembre noviembre nov",
+            "december decembre dec dezember dez diciembre dic",
         ),
         1,
     )
     for name in names.split()
 }
-_NAME = "(?:" + "|".join(_MONTHS) + r")[a-z\u00e4]{0,7}\.?"
+_NAME = "(?:" + "|".join(_MONTHS) + r")(?![^\W\d_])\.?"
 _YEAR = r"(?:1[5-9]|20|21)\d\d"
 _DATE = re.compile(
     rf"(?<![\d.-])(?:(?P<y>{_YEAR})[-/](?P<m>\d{{1,2}})[-/](?P<d>\d{{1,2}})"
     rf"|(?P<d1>\d{{1,2}})[./](?P<d2>\d{{1,2}})[./](?P<y2>{_YEAR})"
-    rf"|(?P<d3>\d{{1,2}})(?:st|nd|rd|th|\.)?\s(?:of\s|de\s)?(?P<n3>{_NAME})(?:,?\s(?:de\s)?(?P<y3>{_YEAR}))?"
-    rf"|\b(?P<n4>{_NAME})\s(?P<d4>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s(?P<y4>{_YEAR}))?)(?![\d-])",
+    rf"|(?P<d3>\d{{1,2}})(?:st|nd|rd|th|\.)?[^\S\n](?:of\s|de\s)?(?P<n3>{_NAME})(?:,?\s(?:de\s)?(?P<y3>{_YEAR}))?"
+    rf"|\b(?P<n4>{_NAME})[^\S\n](?P<d4>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s(?P<y4>{_YEAR}))?)(?![\d-])",
     re.IGNORECASE,
 )
 DERIVED = 5
@@ -67,7 +77,7 @@ def _found(text: str) -> Iterator[Day]:
             one, two = int(match["d1"]), int(match["d2"])
             pairs = {(two, one), (one, two)} if "/" in match[0] else {(two, one)}
         else:
-            name = (match["n3"] or match["n4"]).lower()[:3]
+            name = (match["n3"] or match["n4"]).lower().rstrip(".")
             pairs = {(_MONTHS[name], int(match["d3"] or match["d4"]))}
         read = frozenset((year, *pair) for pair in pairs if as_date((year, *pair)) is not None)
         if read:

@@ -23,7 +23,9 @@ from mast_trace_judge.local.stated import (
     leaves,
     outside_dates,
     owner,
+    transacts,
 )
+from mast_trace_judge.local.states import States
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,10 +35,23 @@ if TYPE_CHECKING:
     from mast_trace_judge.local.formulas import Formula
 
 _VALUES: Final = frozenset(
-    {"value", "truth", "side", "unit", "heard unit", "source", "rank", "rank of two"}
+    {
+        "value",
+        "truth",
+        "side",
+        "unit",
+        "heard unit",
+        "source",
+        "rank",
+        "rank of two",
+        "state",
+        "whole",
+    }
 )
 _DOTTED: Final = re.compile(r"(?<![\w.])(?!\d{1,2}\.\d{1,2}\.\d{4}\b)v?\d+(?:\.\d+){2,}(?!\w|\.\d)")
 """Numbers of versions and addresses, which are no dates."""
+_CLOCK: Final = re.compile(r"(?<![\d:])\d{1,2}:\d{2}(?![\d:])")
+"""Times of day, which are no figures."""
 _MOST_DOTTED: Final = 20
 """Dotted numbers of a message that are looked for in all texts before it; a longer list is a listing."""
 _LONGEST: Final = 8000
@@ -56,6 +71,7 @@ _ASKED: Final = "the last message to "
 GIVEN: Final = "what the run was given"
 """The place of values that stand in a task, in a message of the user or in a result before any agent writes them."""
 _IN_VAIN: Final = " in vain"
+_CALCULATION: Final = re.compile(r"[\d\s.,()]+[+*/^-][\d\s.,()+*/^-]+")
 _MOST_ARGUMENTS: Final = 50
 _MOST_STEPS: Final = 300
 """Steps of a run that are read; a difference behind them is not found."""
@@ -100,6 +116,7 @@ class Relations:
         computed: the names of the values that each formula takes, by action and formula.
         own: the step and the formulas of each figure and date that an action is the first to state.
         since: the step since which each value that a formula may take is known.
+        states: what each tool has said in short, and what has replaced it.
         versions: of a good run's program, and of the run that is compared with it.
     """
 
@@ -119,6 +136,7 @@ class Relations:
     computed: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     own: dict[str, list[tuple[int, frozenset[str]]]] = field(default_factory=dict)
     since: dict[str, int] = field(default_factory=dict)
+    states: dict[str, set[str]] = field(default_factory=dict)
     versions: tuple[str, str] = ("", "")
 
     def add(self, kind: str, says: str, step: int, of: str = "") -> None:
@@ -175,8 +193,7 @@ def relations(trajectory: Trajectory) -> Relations:
             reading.read_user(step)
         elif is_said(step):
             reading.read_message(step)
-    reading.found.end()
-    return reading.found
+    return reading.end()
 
 
 class _Reading:
@@ -189,6 +206,11 @@ class _Reading:
         self.found.since = self._values.since
         self._steps = trajectory.steps
         self._low: list[str] = []
+        self._results = [
+            (each.index, each.arguments.lower(), each.text[:_LONGEST].lower())
+            for each in self._steps
+            if each.kind is StepKind.TOOL and not failed(each)
+        ]
         # Results of calls; empty for calls that change something: twice is twice, whatever the result.
         self._made: dict[tuple[str, str, str], str] = {}
         # Those in the last message to each agent.
@@ -208,6 +230,8 @@ class _Reading:
         self._said = [(self.found.task.lower(), GIVEN, 0)]
         self._broken: defaultdict[int, set[str]] = defaultdict(set)
         self._holding: defaultdict[str, set[str]] = defaultdict(set)
+        self._states = States()
+        self.found.states = self._states.seen
         # The last result of each tool that an agent has got and not written about.
         self._heard: defaultdict[str, dict[str, Step]] = defaultdict(dict)
 
@@ -215,13 +239,14 @@ class _Reading:
         of, add, at = f"{owner(step)} calls {step.tool}", self.found.add, step.index
         if failed(step):
             add("failure", of + _IN_VAIN, at)
+            self._states.fail(step)
             return
         changes, key = acts(step), call_key(step)
         add("act" if changes else "look", of, at)
         if self._made.get(key) in {"", result_key(step)}:
             add("again", f"{of} again in the same way", at, of)
         if changes:
-            self._made = {each: result for each, result in self._made.items() if not result}
+            self._change(step, of)
         self._made[key] = "" if changes else result_key(step)
         self._pick(owner(step), step.arguments, at, of)
         for name, value in islice(leaves(arguments(step)), _MOST_ARGUMENTS):
@@ -230,6 +255,7 @@ class _Reading:
         text = step.text[:_LONGEST]
         parts = [(name, str(value)) for name, value in fields(text)] or [(A_FIGURE, text)]
         self._values.result(step, text, parts)
+        self._states.note(step, parts if text.lstrip()[:1] in ("{", "[") else [("", text)])
         # The same call again: what it returned before is no longer so.
         for each, place in self._latest.pop(key, ()):
             self._stands[each].discard(place)
@@ -246,6 +272,21 @@ class _Reading:
         self._said.append((text.lower(), GIVEN, at))
         self._measure(text)
 
+    def _change(self, step: Step, of: str) -> None:
+        """Add how all things stand at an act, after which a look at them is a new one."""
+        self._made = {each: result for each, result in self._made.items() if not result}
+        for place, short in self._states.before(step.tool):
+            self.found.add("state", f"{of} where {place} says={short}", step.index, of)
+        if transacts(step):
+            self._states.go_on(owner(step), step.index)
+
+    def end(self) -> Relations:
+        """Return what was found, with what the run left undone."""
+        for says, at in self._states.unrepaired():
+            self.found.add("unrepaired", says, at)
+        self.found.end()
+        return self.found
+
     def _read_argument(self, step: Step, of: str, name: str, value: Any) -> None:
         given, add, at = f"{of} with {name}", self.found.add, step.index
         add("argument", given, at, of)
@@ -259,19 +300,25 @@ class _Reading:
                 add("source", f"{given} that stood first in={place}", since, given)
         if _is_prose(str(value)):
             return
-        marks = _marks(str(value))
-        places = set[str]().union(*(self._stands[each] for each in self._rounded(marks)))
-        if marks & self._asked[owner(step)]:
-            places.add(f"{_ASKED}{owner(step)}")
-        if not isinstance(value, str) and sum(map(str.isdigit, str(value))) < _DIGITS:
+        short = not isinstance(value, str) and sum(map(str.isdigit, str(value))) < _DIGITS
+        if short:
             self.found.short.add(given)
-            places = set()
-        for place in sorted(places):
+        places = self._places(step, _marks(str(value)))
+        for place in () if short else sorted(places):
             self.found.take(f"{name} from", place, at, given)
         self._compute(owner(step), f"{name} is", str(value), at, given)
         for place in self._values.names(owner(step), str(value)):
             self.found.held.setdefault(given, {})[f"{name} has {place}"] = place
             add("takes", f"{name} has {place}", at, given)
+
+    def _places(self, step: Step, marks: set[str]) -> set[str]:
+        """Return the places from which the values of an argument may be; new ones are no repair of a call that failed."""
+        if marks - self._stands.keys() - self._written:
+            self._states.go_on(owner(step), step.index)
+        places = set[str]().union(*(self._stands[each] for each in self._rounded(marks)))
+        if marks & self._asked[owner(step)]:
+            places.add(f"{_ASKED}{owner(step)}")
+        return places
 
     def _rounded(self, marks: set[str]) -> set[str]:
         """Return marks with those of results that are rounded to one of them."""
@@ -300,6 +347,9 @@ class _Reading:
         text = step.text[:_LONGEST]
         self._pick(step.agent, text, at, of)
         self._compute(step.agent, f"{step.agent} states", text, at, of)
+        for place, whole in self._states.told(text):
+            add("whole", f"{of} with entries of {place}={whole}", at, of)
+        self._states.go_on(step.agent, at)
         for measure, unit in sorted({each[:2] for each in measured(text)}):
             kind = "heard unit" if unit in self._words else "unit"
             add(kind, f"{step.agent} states {measure} in={unit}", at, of)
@@ -383,19 +433,23 @@ class _Reading:
         asked = self._steps[step.index - 1] if step.index else step
         ask = asked.kind is not StepKind.TOOL and asked.agent == owner(step)
         known, text = self._known.before(asked if ask else step), str(value)
+        low = text.lower()
         if isinstance(value, bool) or value is None or (text.isalpha() and len(text) < _NAME):
             return True
-        if isinstance(value, int | float):
+        if _is_prose(text):
+            # A file or a letter is the agent's own.
+            return "\n" in text.strip() or not any(_from_nowhere(known, text, self._measured))
+        if days(text):
+            return "date" not in _from_nowhere(known, text, self._measured)
+        if isinstance(value, int | float) or _CALCULATION.fullmatch(text):
             long = (
                 each for each in figures(text) if sum(map(str.isdigit, each.literal)) >= _DIGITS
             )
             return all(map(known.has_figure, long))
-        if _is_prose(text):
-            return next(_from_nowhere(known, text, self._measured), None) is None
-        if days(text):
-            return "date" not in _from_nowhere(known, text, self._measured)
         self._low += [each.lower() for each in known.texts[len(self._low) :]]
-        return any(text.lower() in each for each in self._low)
+        # What another call returns later by itself was right, wherever the agent had it from.
+        later = (each for at, given, each in self._results if at > step.index and low not in given)
+        return any(low in each for each in (*self._low, *later))
 
 
 def _from_nowhere(
@@ -431,7 +485,7 @@ def _is_number(text: str) -> bool:
 
 
 def _figures(text: str) -> list[Figure]:
-    plain = _DOTTED.sub(" ", text)
+    plain = _CLOCK.sub(" ", _DOTTED.sub(" ", text))
     return [each for each in outside_dates(plain) if sum(map(str.isdigit, each.literal)) >= 2]
 
 

@@ -339,7 +339,12 @@ def acts(step: Step) -> bool:
 
 def transacts(step: Step) -> bool:
     """Return whether a tool ran that moves money, goods or places, as far as its name tells: one time is meant, one value is right."""
-    return acts(step) and bool(_DEALS.match(step.tool)) and not _TELLS & name_words(step.tool)
+    return acts(step) and deals(step.tool)
+
+
+def deals(tool: str) -> bool:
+    """Return whether a tool moves money, goods or places, as far as its name tells."""
+    return bool(_DEALS.match(tool)) and not _TELLS & name_words(tool)
 
 
 def prompts(trajectory: Trajectory) -> dict[str, str]:

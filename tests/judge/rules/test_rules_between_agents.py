@@ -131,6 +131,9 @@ def test_what_other_words_may_tell_is_withheld_by_no_proof():
         _found("Done.").shown("writer", 0, 1).says("writer", "I see."),
         _found("Done.", to="user"),
         _found("Saved.", "save", "saved"),
+        RunBuilder("Commit.")
+        .calls("researcher", "commit", {"of": "east"}, "[5337] east")
+        .says("researcher", "Done.", to="writer"),
     ],
     ids=[
         *("told", "told in words", "told as a round figure", "told as a product", "told a tool"),
@@ -138,6 +141,7 @@ def test_what_other_words_may_tell_is_withheld_by_no_proof():
         "seen by all",
         "to the user",
         "nothing found",
+        "the number of a receipt",
     ],
 )
 def test_what_was_shared_is_not_withheld(run):

@@ -5,7 +5,7 @@ import json
 import pytest
 from judge.builders import RunBuilder
 
-from mast_trace_judge.local.dates import is_near
+from mast_trace_judge.local.dates import days, is_near
 from mast_trace_judge.local.rules import contradicts_good_end, findings_by_rule
 
 
@@ -356,3 +356,20 @@ def test_a_date_may_be_another_one_misread(
 ) -> None:
     """From five to a hundred days, but for weeks and months; a date without a year has that of the other one."""
     assert (is_near(one, other), is_near(other, one)) == (near, near)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("1. Mover: Frida Marsh\n2. Reason", None),
+        ("4. Declaration: none", None),
+        ("It was in March\n2. Next", None),
+        ("Juniper 3", None),
+        ("on 4 Sept. 2031", (2031, 9, 4)),
+        ("3. M\u00e4rz 2031", (2031, 3, 3)),
+        ("12 de diciembre de 2031", (2031, 12, 12)),
+        ("Mai 3, 2031", (2031, 5, 3)),
+    ],
+)
+def test_a_month_is_a_whole_word(text, found):
+    assert [each for day in days(text) for each in day.readings] == [found] * (found is not None)

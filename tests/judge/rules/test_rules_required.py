@@ -360,6 +360,9 @@ HEALTHY = {
     "the rest after a share": ferry("Correction: it is 58.20 EUR.", "FX204 less 3.3", 61.5).says(
         "clerk", "Bought."
     ),
+    "a code with blanks": ferry(
+        "Price: 5879.31 EUR.", "6401 92 90", 1, before="Take the boots of 6401 92 90."
+    ),
     "the sum of both": ferry("Correction: it is 64.80 EUR.", "FX204 and 3.3", 61.5).says(
         "clerk", "Bought."
     ),

@@ -15,6 +15,7 @@ from mast_trace_judge.local.stated import (
     arguments,
     as_written,
     ids,
+    leaves,
     owner,
     sentences,
     stem,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
+    from mast_trace_judge.local.figures import Figure
     from mast_trace_judge.verdict import ModeFinding
 
 _CORRECTS = re.compile(
@@ -111,7 +113,7 @@ def _corrected(
         only = [each for each in amounts(sentence) if in_unit(sentence, each)]
         if len(told) == len(only) == 1 and (corrects or len(sentence.split()) <= _INSTRUCTION):
             new_values = only[0].readings
-            for each in amounts(act.arguments):
+            for each in _single_amounts(act):
                 near_by = any(
                     a < _TENFOLD * b and b < _TENFOLD * a for a in each.as_one for b in new_values
                 )
@@ -124,6 +126,14 @@ def _corrected(
                 if near_by and was_told and not follows and not new_values & known_values(given):
                     yield each.literal, only[0].literal
     yield from _units(trajectory, message, act, given)
+
+
+def _single_amounts(act: Step) -> Iterator[Figure]:
+    """Yield the amounts that are all of an argument: a code such as 6401 92 90 is none."""
+    for _, value in leaves(arguments(act)):
+        found = amounts(str(value))
+        if len(found) == 1 == len(figures(str(value))):
+            yield found[0]
 
 
 def _ruled_out(sentence: str, act: Step, given: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -21,7 +21,7 @@ from mast_trace_judge.local.arithmetic import derived
 from mast_trace_judge.local.figures import known_values
 from mast_trace_judge.local.rules._inputs import readers_of
 from mast_trace_judge.local.rules._registry import rule
-from mast_trace_judge.local.stated import ids, sentences, stems
+from mast_trace_judge.local.stated import acts, ids, sentences, stems
 from mast_trace_judge.local.texts import values, words
 from mast_trace_judge.verdict import Evidence
 
@@ -159,8 +159,9 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
             known |= _tokens(step.text)
             continue
         found = results.pop(step.agent, [])
+        # A receipt is nobody's data, nor is its number.
+        found = [each for each in found if not _is_receipt(each, known)]
         told = {token for result in found for token in _tokens(result.text)} - known
-        # The number of a receipt is nobody's data.
         named = known_values([" ".join(ids(result.text)) for result in found])
         facts = {token for token in told if isinstance(token, float)} - named
         known |= told | _tokens(step.text)
@@ -192,6 +193,17 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
             )
         ]
     return []
+
+
+def _is_receipt(result: Step, known: set[float | str]) -> bool:
+    """Return whether an act returns a number alone beside what is known and words of its own call."""
+    new = _tokens(result.text) - known
+    return (
+        acts(result)
+        and len(new) == 1
+        and isinstance(next(iter(new)), float)
+        and bool(words(result.text) & words(result.arguments))
+    )
 
 
 def _first(results: list[Step], facts: set[float]) -> str:
