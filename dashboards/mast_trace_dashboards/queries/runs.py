@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import (
@@ -20,9 +21,6 @@ from mast_trace_dashboards.queries.sql import (
     judged_runs,
 )
 from mast_trace_dashboards.queries.tool_calls import SPAN, counted_elsewhere
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 TOTALS: Final = (
     "what spans, errors and tokens are: exact; at least (a run of millions of spans, a number that does "

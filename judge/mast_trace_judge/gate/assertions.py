@@ -8,10 +8,11 @@ Calls count as in the totals of a run: a call that two tools have recorded count
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from mast_trace import semconv
 from mast_trace.taxonomy import FAILURE_MODES
@@ -30,10 +31,6 @@ from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.pricing.bands import OwnPrice, bands_of, cost_of
 from mast_trace_judge.verdict import SHOWN_FROM, Evidence, ModeFinding
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
 
 _LONGEST = 5
 

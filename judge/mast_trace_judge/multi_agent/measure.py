@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 from mast_trace_judge.intervals import wilson
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 LEAST_RUNS: Final = 20
 """Runs below which nothing is measured."""

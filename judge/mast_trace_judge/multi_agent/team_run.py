@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mast_trace import semconv
 from mast_trace.trajectory import (
@@ -18,10 +19,6 @@ from mast_trace.trajectory import (
     vocabulary,
 )
 from mast_trace_judge.local.acts import is_said, ordinary
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
 
 _PROTOCOLS: Final = frozenset({semconv.MCP_METHOD_NAME, agent_requests.METHOD})
 

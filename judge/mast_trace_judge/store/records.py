@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timezone
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 Record = TypeVar("Record")
 

@@ -5,8 +5,9 @@ A new field of a verdict needs a column in a new version of the schema, and no c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace_judge.store.records import Columns
 from mast_trace_judge.verdict import (
@@ -19,9 +20,6 @@ from mast_trace_judge.verdict import (
     packed,
     unpacked,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _PARTS = frozenset({"modes", "candidates", "look_first", "decisive", "run"})
 """Fields of a verdict that are records, with columns of their own."""

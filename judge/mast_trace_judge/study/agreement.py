@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from operator import eq
-from typing import TYPE_CHECKING
 
 from mast_trace.taxonomy import FAILURE_MODES, Category
 from mast_trace_judge import intervals
 from mast_trace_judge.study.numeric import numpy_module
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
 
 FEWEST_POSITIVES = 5
 """Number of positives of either annotator below which a kappa is meaningless and not given."""

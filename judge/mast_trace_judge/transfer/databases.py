@@ -10,18 +10,16 @@ import json
 import shutil
 import sqlite3
 import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import vocabulary
 from mast_trace.untrusted_json import well_formed_values
 from mast_trace_judge.transfer.json_values import Broken, Value
 from mast_trace_judge.transfer.source import LARGEST
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 _MAGIC = b"SQLite format 3\0"
 _NODE_PATH = "~__pregel_pull, "

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
@@ -15,10 +16,6 @@ from mast_trace.trajectory import Step, StepKind, Trajectory, vocabulary
 from mast_trace_judge.local.layers import TRANSCRIPTS
 from mast_trace_judge.transfer.formats.foreign_spans import put_all
 from mast_trace_judge.transfer.formats.observations import of_task
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 SCOPE = "mast_trace.import"
 """With a scope of ours the spans are not translated: names of agents are the file's own."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -30,10 +31,6 @@ from mast_trace_lab.train.export import (
 from mast_trace_lab.train.memory import CARDS, MemoryPlan, fitted, shape_of
 from mast_trace_lab.train.report import CurvePoint, report_of, write_report
 from mast_trace_lab.train.settings import Training, begin, setting
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 _NEEDED: Final = ("torch", "transformers", "datasets", "accelerate", "trl")
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import trajectory_from_dict
 from mast_trace_judge.study.datasets.labelled import LabelledRun
 from mast_trace_judge.study.datasets.set_files import CARD, FORMAT, PARQUET, RUNS, shapes_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 _FIRST = 1000
 """Characters of a file's first line, whose first keys tell of a set."""

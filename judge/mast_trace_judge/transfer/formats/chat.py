@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.conversation import Entry, task_at_first, transcript_of
@@ -26,9 +27,6 @@ from mast_trace_judge.transfer.formats.libraries import (
     unwrapped,
 )
 from mast_trace_judge.transfer.formats.messages import entry_of, role_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 CHAT_LISTS = (
     *("messages", "chat_history", "history", "conversations", "conversation", "contents"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.local.texts import says_failed
@@ -17,9 +18,6 @@ from mast_trace_judge.transfer.formats.kinds import (
     is_record,
     moment_or_zero,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _SAID = re.compile(r"(?:([^\n:*|]{1,80}): )?\*\*\[?([^\n*]+?)\]?\*\*:?")
 _TURN = re.compile(r"(.+?)<->(.+?) on : .+, turn \d+")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.chat import entries_of, named_within
@@ -20,10 +21,6 @@ from mast_trace_judge.transfer.formats.kinds import (
     word_in,
 )
 from mast_trace_judge.transfer.formats.messages import call_of, entry_of, text_of_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 # -- inspect_ai -----------------------------------------------------------------------------------
 

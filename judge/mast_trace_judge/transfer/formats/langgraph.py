@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.conversation import Entry, transcript_of
@@ -17,9 +18,6 @@ from mast_trace_judge.transfer.formats.kinds import (
 )
 from mast_trace_judge.transfer.formats.libraries import unwrapped
 from mast_trace_judge.transfer.formats.messages import entry_of, role_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _BEFORE_1970 = 0x01B21DD213814000
 """Times of UUIDs count from 1582, in units of 100 nanoseconds."""

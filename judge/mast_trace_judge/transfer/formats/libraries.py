@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from mast_trace.trajectory.span_messages import ANSWER, objects
 from mast_trace.trajectory.vocabulary import loaded
 from mast_trace_judge.transfer.formats.kinds import is_record, word_in
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def unwrapped(shape: Mapping[str, Any]) -> Mapping[str, Any]:

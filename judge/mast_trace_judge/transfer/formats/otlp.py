@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -14,9 +15,6 @@ from mast_trace_collector.otlp.json_decoding import parse_json
 from mast_trace_collector.otlp.signals import TRACES
 from mast_trace_judge.transfer.formats.foreign_spans import hex_of, request_of, span_of_sdk
 from mast_trace_judge.transfer.formats.kinds import Format, is_record, objects_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _NESTING = 64
 _IDS = ("traceId", "trace_id", "spanId", "span_id", "parentSpanId", "parent_span_id")

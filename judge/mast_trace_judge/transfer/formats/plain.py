@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.local.texts import says_failed
 from mast_trace_judge.study.datasets.labelled import plain_name
 from mast_trace_judge.transfer.formats.kinds import Format, Transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 _RECIPIENT = re.compile(r"\(->\s*(.*?)\s*\)")
 _EXECUTORS = frozenset({"computer_terminal", "computerterminal"})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from mast_trace_judge.transfer.formats.chat import entries_of, named_within
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
@@ -14,9 +15,6 @@ from mast_trace_judge.transfer.formats.kinds import (
     word_in,
 )
 from mast_trace_judge.transfer.formats.messages import call_of, entry_of, text_of_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _ASKED = frozenset({"function_call", "custom_tool_call"})
 _ANSWERED = frozenset({"function_call_output", "custom_tool_call_output"})

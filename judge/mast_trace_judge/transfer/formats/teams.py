@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
@@ -19,9 +20,6 @@ from mast_trace_judge.transfer.formats.kinds import (
     word_in,
 )
 from mast_trace_judge.transfer.formats.messages import call_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 # -- MetaGPT --------------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
 from mast_trace_judge.transfer.formats.foreign_spans import at
@@ -16,9 +17,6 @@ from mast_trace_judge.transfer.formats.kinds import (
     word_in,
 )
 from mast_trace_judge.transfer.formats.messages import ROLES, call_of, text_of_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 # -- ChatGPT --------------------------------------------------------------------------------------
 

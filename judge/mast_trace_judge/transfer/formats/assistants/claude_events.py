@@ -5,7 +5,8 @@ They hold no result of any tool, and the words of the model only where a setting
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from mast_trace.trajectory.span_messages import objects
 from mast_trace.trajectory.vocabulary import integer
@@ -19,9 +20,6 @@ from mast_trace_judge.transfer.formats.kinds import (
     usage_of,
 )
 from mast_trace_judge.transfer.formats.messages import call_of, text_of_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _PREFIX = "claude_code."
 _COUNTED = {

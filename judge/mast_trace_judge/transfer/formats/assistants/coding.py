@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.conversation import (
@@ -25,9 +26,6 @@ from mast_trace_judge.transfer.formats.kinds import (
 )
 from mast_trace_judge.transfer.formats.messages import call_of, entry_of, text_of_parts
 from mast_trace_judge.transfer.formats.responses import item_entry
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 # -- Claude Code ----------------------------------------------------------------------------------
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
@@ -16,9 +17,6 @@ from mast_trace_judge.transfer.formats.kinds import (
     word_in,
 )
 from mast_trace_judge.transfer.formats.messages import call_of, entry_of, text_of_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _STATES = frozenset({"system", "change_agent_state", "recall", "condensation", "null", "think"})
 """Actions that are no work of an agent; its thoughts only the model sees."""
