@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.study.bench import Judges
     from mast_trace_judge.study.bench.held_out import HeldOut, Predictions
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.labelled import LabelledRun
 
     Parts = Mapping[str, Sequence[LabelledRun]]
     Rows = list[list[str]]

@@ -35,7 +35,7 @@ from mast_trace_judge.study.training import REPEATS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.labelled import LabelledRun
 
     Tries = list[tuple[int, int]]
     """The named step and the labelled one, for each run in which a sign named one."""

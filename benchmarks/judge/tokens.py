@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.labelled import LabelledRun
 
 _ANSWERED = 2
 _MARK = re.compile(rf"^{re.escape(MARK)}", re.MULTILINE)

@@ -21,12 +21,12 @@ from mast_trace_judge.local.attribution.calibration import fit_calibration, rank
 from mast_trace_judge.local.layers import LocalFindings, judge_by_rules
 from mast_trace_judge.study.bench.held_out import Distribution, HeldOut, predicted
 from mast_trace_judge.study.bench.scoring import Prediction
-from mast_trace_judge.study.datasets.labelled import same_agent
+from mast_trace_judge.study.labelled import same_agent
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.labelled import LabelledRun
 
 _OBJECT = re.compile(r"\{[^{}]*\}")
 _STEP_KEYS = ("step", "step_number", "mistake_step", "step_id")

@@ -16,7 +16,7 @@ from typing import Any
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.attribution.features import FEATURES, features
 from mast_trace_judge.local.attribution.profile import Profile, likeness_of, run_hash
-from mast_trace_judge.study.datasets.labelled import LabelledRun, same_agent
+from mast_trace_judge.study.labelled import LabelledRun, same_agent
 from mast_trace_judge.study.logit import LogitExample, Stack, minimise
 from mast_trace_judge.study.numeric import numpy_module
 

@@ -18,9 +18,8 @@ from mast_trace_collector.storage.span_columns import attributes_text
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_judge.store.confirmations import take_over
 from mast_trace_judge.store.labels import HumanLabel, save_labels, unstored
-from mast_trace_judge.transfer.export_spans import to_spans, trace_id_of_run
 from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
-from mast_trace_judge.transfer.spans import to_request, trace_id_of
+from mast_trace_judge.transfer.spans import to_request, to_spans, trace_id_of, trace_id_of_run
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

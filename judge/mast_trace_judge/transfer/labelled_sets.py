@@ -12,12 +12,12 @@ from mast_trace.trajectory import trajectory_from_dict
 from mast_trace_judge.planted import PLANTED
 from mast_trace_judge.proof import proved_step
 from mast_trace_judge.store.injections import Injection, take_over
-from mast_trace_judge.study.datasets.set_files import FORMAT, shapes_of
-from mast_trace_judge.transfer.export_spans import trace_id_of_run
+from mast_trace_judge.study.set_files import FORMAT, shapes_of
 from mast_trace_judge.transfer.formats.kinds import StoredRun
 from mast_trace_judge.transfer.formats.own_export import EXPORT, confirmation_in
 from mast_trace_judge.transfer.importing import Importer, Taken
 from mast_trace_judge.transfer.reading import Piece
+from mast_trace_judge.transfer.spans import trace_id_of_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

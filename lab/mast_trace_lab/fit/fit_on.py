@@ -67,7 +67,7 @@ from mast_trace_lab.inject.dataset import SOURCES
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.labelled import LabelledRun
 
 UNTRAINED: Final = "untrained"
 REPEATS: Final = 3

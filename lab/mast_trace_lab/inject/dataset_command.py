@@ -12,7 +12,7 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json
 from mast_trace_dashboards.printable import counted
-from mast_trace_judge.study.datasets.set_files import CARD, PARQUET, RUNS, has_parquet
+from mast_trace_judge.study.set_files import CARD, PARQUET, RUNS, has_parquet
 from mast_trace_lab.inject.dataset import build
 
 

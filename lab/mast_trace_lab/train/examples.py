@@ -17,7 +17,7 @@ from mast_trace.trajectory import Trajectory, to_dict, trajectory_from_dict
 from mast_trace_judge.llm.answers import Reading, parse_answer
 from mast_trace_judge.llm.quotes import QuoteCheck
 from mast_trace_judge.llm.verification import Verifier
-from mast_trace_judge.study.datasets.labelled import same_agent
+from mast_trace_judge.study.labelled import same_agent
 from mast_trace_lab.inject.dataset import SOURCES, Source
 
 _WIDTH = 20

@@ -16,7 +16,7 @@ from mast_trace_judge.study.bench import score_parts
 from mast_trace_judge.study.bench.held_out import held_out, places_seen
 from mast_trace_judge.study.bench.rendering import tables
 from mast_trace_judge.study.bench.scoring import Prediction
-from mast_trace_judge.study.datasets.injected import read_injected
+from mast_trace_judge.study.labelled import read_injected
 
 
 def test_runs_of_a_profile_are_told_from_others_in_one_set(tmp_path):

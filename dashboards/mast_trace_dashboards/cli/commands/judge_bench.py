@@ -22,7 +22,7 @@ from mast_trace_judge.study.bench import LAYERS, run_bench
 from mast_trace_judge.study.bench.methods import planted_runs
 from mast_trace_judge.study.bench.rendering import tables, to_json, write_markdown
 from mast_trace_judge.study.bench.scoring import Prediction
-from mast_trace_judge.study.datasets.labelled import LabelledRun
+from mast_trace_judge.study.labelled import LabelledRun
 from mast_trace_judge.study.training import REPEATS
 from mast_trace_judge.version import own_profiles
 

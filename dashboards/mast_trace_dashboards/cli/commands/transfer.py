@@ -22,7 +22,7 @@ from mast_trace_dashboards.cli.output import console, draft_of, fail, plain, pri
 from mast_trace_dashboards.cli.render import runs_table
 from mast_trace_dashboards.printable import counted, id_width
 from mast_trace_dashboards.run_names import newest_runs, parse_time, resolve_run
-from mast_trace_judge.study.datasets.injected import set_at
+from mast_trace_judge.study.labelled import set_at
 from mast_trace_judge.transfer.exporting import (
     count_runs,
     export_runs,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from mast_trace_judge.local.attribution.profile import Profile
     from mast_trace_judge.study.bench.held_out import Predictions
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.labelled import LabelledRun
 
     Judges = Mapping[str, Callable[[LabelledRun], Prediction]]
 

@@ -18,7 +18,7 @@ from mast_trace_judge.study.training import cross_fit, to_example
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.labelled import LabelledRun
 
     Predictions = Sequence[Sequence[Prediction]]
 

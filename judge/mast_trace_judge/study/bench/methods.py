@@ -12,14 +12,14 @@ from mast_trace_judge.local.attribution.profile import Profile, choose_profile
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.planted import certain
 from mast_trace_judge.study.bench.scoring import Prediction
-from mast_trace_judge.study.datasets.injected import is_set, operator_of, read_injected
+from mast_trace_judge.study.labelled import is_set, operator_of, read_injected
 from mast_trace_judge.verdict import SHOWN_FROM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.labelled import LabelledRun
 
 
 REPLAYED = "proved by replay"

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from mast_trace_judge.study.agreement import Interval, wilson
-from mast_trace_judge.study.datasets.labelled import LabelledRun, same_agent
+from mast_trace_judge.study.labelled import LabelledRun, same_agent
 
 _BINS = 10
 _DRAWS = 100

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory.span_messages import objects
-from mast_trace_judge.study.datasets.labelled import plain_name
+from mast_trace_judge.study.labelled import plain_name
 from mast_trace_judge.transfer.formats.chat import entries_of, messages_in, named_within
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
 from mast_trace_judge.transfer.formats.kinds import (

@@ -9,7 +9,7 @@ from typing import Any
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_judge.local.texts import says_failed
-from mast_trace_judge.study.datasets.labelled import plain_name
+from mast_trace_judge.study.labelled import plain_name
 from mast_trace_judge.transfer.formats.kinds import Format, Transcript
 
 _RECIPIENT = re.compile(r"\(->\s*(.*?)\s*\)")
