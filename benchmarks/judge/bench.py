@@ -26,7 +26,7 @@ from published.who_and_when import SUBSETS, read_who_and_when
 from rich.console import Console
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards.cli.commands.judge_bench import ask_model
+from mast_trace_dashboards.cli.commands.judge import ask_model
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.study.agreement import Agreement, agreement, step_agreement, wilson

@@ -30,7 +30,7 @@ from published import data_folder  # noqa: E402
 from published.who_and_when import SUBSETS, read_who_and_when  # noqa: E402
 from scripted_llm import ScriptedLLM, messages_of  # noqa: E402
 
-from mast_trace_dashboards.cli.commands.judge_bench import unstored  # noqa: E402
+from mast_trace_dashboards.cli.commands.judge import unstored  # noqa: E402
 from mast_trace_judge.config import JudgeConfig  # noqa: E402
 from mast_trace_judge.judge import Judge  # noqa: E402
 from mast_trace_judge.llm.transcript import LEFT_OUT, MARK, estimate_tokens  # noqa: E402

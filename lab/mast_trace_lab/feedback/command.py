@@ -26,11 +26,6 @@ class Design(str, Enum):
     pairs = PAIRS
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("experiment")(experiment)
-
-
 def experiment(
     name: Annotated[str, typer.Argument(help="Name that the program gives to mast_trace.assign.")],
     plan: Annotated[

@@ -14,11 +14,6 @@ from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_lab.feedback.answering import MOST_CHARACTERS, MOST_LESSONS, Wanted, answer
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("lessons")(lessons)
-
-
 def lessons(
     run: Annotated[
         str,

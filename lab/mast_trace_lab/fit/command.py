@@ -75,11 +75,6 @@ def from_set(folder: Path, sources: Collection[str]) -> tuple[list[LabelledRun],
     )
 
 
-def register(group: typer.Typer) -> None:
-    """Add the command to the group `judge`."""
-    group.command("fit")(fit_profile)
-
-
 def fit_profile(
     labels: Annotated[
         str | None,

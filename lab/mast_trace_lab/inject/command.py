@@ -176,11 +176,10 @@ Operators = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("inject", cls=ThenCommand)(plant)
+app = typer.Typer()
 
 
+@app.command("inject", cls=ThenCommand)
 def plant(
     ctx: typer.Context,
     runs: Annotated[

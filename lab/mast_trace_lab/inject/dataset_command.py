@@ -15,21 +15,19 @@ from mast_trace_dashboards.printable import counted
 from mast_trace_judge.study.set_files import CARD, PARQUET, RUNS, has_parquet
 from mast_trace_lab.inject.dataset import build
 
-
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    group = typer.Typer(
-        help="Build labelled sets from planted faults and proved errors.", no_args_is_help=True
-    )
-    group.callback()(_group)
-    group.command("build")(build_set)
-    app.add_typer(group, name="dataset")
+group = typer.Typer(
+    name="dataset",
+    help="Build labelled sets from planted faults and proved errors.",
+    no_args_is_help=True,
+)
 
 
+@group.callback()
 def _group() -> None:
     pass
 
 
+@group.command("build")
 def build_set(
     out: Annotated[Path, typer.Option("--out", help="Folder of the set.", show_default=False)],
     licence: Annotated[str, typer.Option("--licence", help="Licence, for the card.")] = "",

@@ -34,12 +34,10 @@ from mast_trace_lab.selftest.session import Reports, SelfTestPlan, examine
 from mast_trace_lab.selftest.store import SelfTest
 from mast_trace_lab.selftest.words import planted_sentences, said_of
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("selftest", cls=ThenCommand)(selftest)
+app = typer.Typer()
 
 
+@app.command("selftest", cls=ThenCommand)
 def selftest(
     ctx: typer.Context,
     name: Annotated[

@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.document import Part
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("profile")(profile)
-
-
 def profile(
     service: Annotated[
         str | None,

@@ -240,21 +240,19 @@ def _point_line(point: CurvePoint) -> str:
     )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    group = typer.Typer(
-        help="Train a model to name decisive steps, on your own labels.", no_args_is_help=True
-    )
-    group.callback()(_group)
-    group.command("export")(export_set)
-    group.command("run")(run_training)
-    app.add_typer(group, name="train")
+group = typer.Typer(
+    name="train",
+    help="Train a model to name decisive steps, on your own labels.",
+    no_args_is_help=True,
+)
 
 
+@group.callback()
 def _group() -> None:
     pass
 
 
+@group.command("export")
 def export_set(
     out: Annotated[Path, typer.Option("--out", help="File to write.")] = Path("train.jsonl"),
     labels: Annotated[
@@ -321,3 +319,6 @@ def export_set(
             "them by `mast-trace confirm RUN`, or plant faults by `mast-trace inject RUN`."
         )
         sys.exit(1)
+
+
+group.command("run")(run_training)

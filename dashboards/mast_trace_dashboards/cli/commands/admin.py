@@ -35,18 +35,6 @@ if TYPE_CHECKING:
     from mast_trace_collector.settings import DocumentedSetting
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("migrate")(migrate_database)
-    app.command("config")(config)
-    # Its options are the SDK's: it works without this command line, too.
-    app.command(
-        "doctor",
-        add_help_option=False,
-        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-    )(doctor)
-
-
 def migrate_database(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the SQL of an empty database's schema.")
@@ -172,6 +160,14 @@ def _settings_table(title: str, settings: list[DocumentedSetting]) -> FittedTabl
     return table
 
 
+diagnosis = typer.Typer()
+
+
+# Its options are the SDK's: it works without this command line, too.
+@diagnosis.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
 def doctor(context: typer.Context) -> None:
     """Show which frameworks are recorded, and whether the collector accepts spans.
 

@@ -59,11 +59,6 @@ class Shape(str, Enum):
     slack = "slack"
 
 
-def register(parent: typer.Typer) -> None:
-    """Add the commands."""
-    parent.add_typer(app)
-
-
 @app.command()
 def check(
     at: Annotated[

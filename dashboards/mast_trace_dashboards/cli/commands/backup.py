@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("backup")(backup)
-    app.command("restore")(restore)
-
-
 def backup(
     folder: Annotated[Path, typer.Argument(help="The folder to create, best on another disk.")],
     data_dir: DataDir = None,

@@ -68,11 +68,6 @@ cases = typer.Typer(
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(cases)
-
-
 @cases.command("add")
 def add(
     run: RunName,

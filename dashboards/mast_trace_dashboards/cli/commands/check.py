@@ -84,11 +84,6 @@ class Rates(str, Enum):
     modes = "modes"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("check")(check)
-
-
 def check(
     baseline: Annotated[
         str,

@@ -177,11 +177,6 @@ app = typer.Typer(name="collect", invoke_without_command=True)
 app.add_typer(letters)
 
 
-def register(parent: typer.Typer) -> None:
-    """Add the commands."""
-    parent.add_typer(app)
-
-
 @app.callback()
 def collect(
     context: typer.Context,

@@ -27,11 +27,6 @@ _CLIP: Final = 300
 _STYLES: Final = {"same": "", "removed": "bold red", "added": "bold green"}
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("compare")(compare)
-
-
 def compare(
     run: RunName,
     other: Annotated[

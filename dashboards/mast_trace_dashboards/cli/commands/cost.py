@@ -40,11 +40,6 @@ class Part(str, Enum):
     run = "run"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("cost")(cost)
-
-
 def cost(
     run: Annotated[
         str | None,

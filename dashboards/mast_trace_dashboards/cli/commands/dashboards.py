@@ -36,11 +36,6 @@ WebUrl = Annotated[
 ]
 
 
-def register(parent: typer.Typer) -> None:
-    """Add the commands."""
-    parent.add_typer(app)
-
-
 @app.command()
 def export(
     folder: Annotated[Path, typer.Argument(help="Folder to write to; created if it is missing.")],

@@ -46,11 +46,6 @@ if TYPE_CHECKING:
 _STOP_SECONDS = 40.0
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("demo")(demo)
-
-
 def demo(
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep serving afterwards, until Ctrl-C.")

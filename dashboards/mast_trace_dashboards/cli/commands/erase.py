@@ -42,11 +42,6 @@ if TYPE_CHECKING:
 _SHOWN: Final = 20
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("erase")(erase)
-
-
 @dataclass(frozen=True)
 class ErasureSelection:
     """The runs that a command line selects for erasure; all but `project` exclude each other."""

@@ -61,12 +61,6 @@ GROUP BY JudgeVersion ORDER BY max(JudgedAt) DESC
 """
 
 
-def register(group: typer.Typer) -> None:
-    """Add the commands to the group `judge`."""
-    group.command("agree")(agree)
-    group.command("diff")(diff)
-
-
 def agree(
     url: Url = None, data_dir: DataDir = None, config: ConfigFile = None, as_json: AsJson = False
 ) -> None:

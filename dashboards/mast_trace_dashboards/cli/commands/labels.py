@@ -26,11 +26,6 @@ _QUOTED = 70
 _MOST_DIGITS = 9
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("label")(label)
-
-
 def label(
     run: RunName,
     annotator: Annotated[

@@ -81,11 +81,6 @@ def show_left_out(store: Store, project: str | None, *, as_json: bool) -> None:
     console().print(table)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("retain")(retain)
-
-
 def retain(
     days: Annotated[
         int | None,

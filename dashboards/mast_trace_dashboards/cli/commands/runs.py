@@ -54,12 +54,6 @@ class Outcomes(str, Enum):
     suspect = "suspect"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("runs")(runs)
-    app.command("outcome")(outcome)
-
-
 def runs(
     since: Since = None,
     service: Annotated[list[str] | None, typer.Option(help="Only this service's.")] = None,

@@ -114,11 +114,6 @@ def _message(each: SeenMessage, seen: SeenInput, *, full: bool) -> Text:
     return text.append_text(plain(content if full else clip(content, _CLIP), style))
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("show")(show)
-
-
 def show(
     run: RunName,
     full: Annotated[bool, typer.Option("--full", help="Print texts in full.")] = False,

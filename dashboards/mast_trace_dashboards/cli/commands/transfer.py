@@ -294,12 +294,6 @@ class ExportFormat(str, Enum):
     parquet = "parquet"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("import")(import_files)
-    app.command("export")(export)
-
-
 def import_files(
     files: Annotated[
         list[Path] | None,
