@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Uncertain, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.output import console, plain, print_json, shown_progress
 from mast_trace_dashboards.whole_files import write_whole
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.local.attribution.profile import Profile
@@ -213,11 +213,8 @@ def _check(
 @contextmanager
 def _bar() -> Iterator[Callable[[str, int, int], None]]:
     """Show a progress bar on a terminal; yield the function that moves it."""
-    shown = console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, TimeElapsedColumn(), console=shown, transient=True, disable=not shown.is_terminal
-    ) as bar:
+    with shown_progress(*columns, TimeElapsedColumn()) as bar:
         task = bar.add_task("Reading the runs", total=None)
 
         def moved(what: str, done: int, total: int) -> None:

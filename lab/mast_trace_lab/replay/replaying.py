@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace.trajectory import Trajectory, to_dict
 from mast_trace_collector.storage.runs import RunSummary, run_summary, summary_of
-from mast_trace_dashboards.cli.output import console, draft_of, plain, warn
+from mast_trace_dashboards.cli.output import console, draft_of, plain, shown_progress, warn
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.run_names import NotFound
@@ -246,10 +246,7 @@ def progress_bar(expected: int | None) -> Iterator[Callable[[State], None]]:
         TextColumn("{task.fields[spent]}"),
         TimeElapsedColumn(),
     )
-    errors = console(stderr=True)
-    with Progress(
-        *columns, console=errors, transient=True, disable=not errors.is_terminal
-    ) as progress:
+    with shown_progress(*columns) as progress:
         task = progress.add_task("Starting", total=expected and max(1, expected), spent="")
 
         def changed(state: State) -> None:

@@ -144,9 +144,8 @@ def config(
 
 
 def _settings_table(title: str, settings: list[DocumentedSetting]) -> FittedTable:
-    table = FittedTable(title=plain(f"[{title}]", "bold"))
-    for name in ("setting", "value", "from", "variable", "meaning"):
-        table.add_column(name.upper())
+    names = ("SETTING", "VALUE", "FROM", "VARIABLE", "MEANING")
+    table = FittedTable(*names, title=plain(f"[{title}]", "bold"))
     for setting in settings:
         style = "dim" if setting.origin == "default" else ""
         table.add_row(

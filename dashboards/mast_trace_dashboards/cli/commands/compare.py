@@ -71,9 +71,7 @@ def compare(
         first = f"The first {PAGE:,} steps are" if longest > PAGE else "All steps are"
         out.print(f"\n{first} the same in both.")
         return
-    table = FittedTable()
-    for name in ("STEP", "AGENT", "A", "B"):
-        table.add_column(name)
+    table = FittedTable("STEP", "AGENT", "A", "B")
     for pair in found.pairs[max(found.parting.number - 2, 0) :]:
         step = pair.left or pair.right
         assert step is not None  # a pair has one of both

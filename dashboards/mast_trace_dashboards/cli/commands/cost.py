@@ -141,10 +141,7 @@ def _facts(total: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _table(part: str, rows: list[dict[str, Any]]) -> FittedTable:
-    table = FittedTable()
-    table.add_column(part.upper())
-    for name in ("COST", "AFTER THE DECISIVE STEP", "TOKENS"):
-        table.add_column(name, justify="right")
+    table = FittedTable(part.upper(), numbers=("COST", "AFTER THE DECISIVE STEP", "TOKENS"))
     for row in rows:
         unpriced = row["UnpricedUses"] if part == "tool" else row["UnpricedCalls"]
         after = "" if part == "tool" else _after(row)

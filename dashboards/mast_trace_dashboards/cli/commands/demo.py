@@ -29,7 +29,7 @@ from mast_trace_collector.plugins import answers
 from mast_trace_dashboards.cli import render
 from mast_trace_dashboards.cli.commands.show import as_dict
 from mast_trace_dashboards.cli.options import AsJson
-from mast_trace_dashboards.cli.output import FittedTable, console, print_json, warn
+from mast_trace_dashboards.cli.output import FittedTable, console, print_json, shown_progress, warn
 from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.run_view import RunView, load
 from mast_trace_dashboards.cli.until_stopped import stop_signal
@@ -76,7 +76,8 @@ async def _demo(folder: Path, *, keep: bool, as_json: bool) -> None:
     logging.getLogger().setLevel(logging.WARNING)
     up = script.demo_up(folder)
     try:
-        with _progress() as progress:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
+        with shown_progress(*columns, MofNCompleteColumn()) as progress:
             running, finished = await _play(up, progress)
         shown = load(up.store, script.featured(finished).row["TraceId"])
         if as_json:
@@ -142,12 +143,6 @@ def _tell(progress: Progress, done: str) -> None:
     """Print a step that is done, where no bars move: silence would last until the end."""
     if progress.disable:
         warn(done)
-
-
-def _progress() -> Progress:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    errors = console(stderr=True)
-    return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
 
 
 def report(out: Console, finished: Sequence[script.FinishedAct], shown: RunView) -> None:

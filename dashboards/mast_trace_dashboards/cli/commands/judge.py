@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import Progress
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.config import CollectorConfig
@@ -21,7 +20,7 @@ from mast_trace_dashboards.cli.commands import judge_agreement
 from mast_trace_dashboards.cli.commands.show import json_pieces, print_pieces
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Uncertain, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import console, plain, print_json, shown_progress, warn
 from mast_trace_dashboards.cli.render_run import run_view
 from mast_trace_dashboards.cli.run_view import RunView, load
 from mast_trace_dashboards.cli.until_stopped import end_within
@@ -120,8 +119,7 @@ def ask_model(runs: Sequence[LabelledRun], config: JudgeConfig) -> dict[str, Pre
 async def _judge_all(judge: Judge, runs: Sequence[LabelledRun]) -> list[Verdict]:
     """Judge labelled runs, concurrently up to the endpoint's limit."""
     at_once = asyncio.Semaphore(judge.config.judge_concurrency)
-    shown = console(stderr=True)
-    with Progress(console=shown, transient=True, disable=not shown.is_terminal) as bar:
+    with shown_progress() as bar:
         task = bar.add_task("Asking the model", total=len(runs))
 
         async def judged(run: LabelledRun) -> Verdict:

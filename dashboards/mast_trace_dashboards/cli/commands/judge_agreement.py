@@ -10,14 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import Progress
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.plugins import answers
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Since, Url
-from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import (
+    FittedTable,
+    console,
+    plain,
+    print_json,
+    shown_progress,
+    warn,
+)
 from mast_trace_dashboards.plugins import Plugin
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.run_names import NotFound, parse_time
@@ -177,10 +183,8 @@ def _print_pairs(found: Iterable[Agreement]) -> None:
 
 def _agreement_table(rows: Iterable[Agreement]) -> FittedTable:
     rows = list(rows)
-    table = FittedTable(title=plain(" and ".join(rows[0].annotators)))
-    table.add_column("mode")
-    for name in ("answers", "yes", "both", "equal", "kappa", "95 %", "AC1", "prevalence"):
-        table.add_column(name, justify="right")
+    numbers = ("answers", "yes", "both", "equal", "kappa", "95 %", "AC1", "prevalence")
+    table = FittedTable("mode", numbers=numbers, title=plain(" and ".join(rows[0].annotators)))
     for row in rows:
         mode = FAILURE_MODES.get(row.subject)
         span = row.kappa_interval
@@ -199,10 +203,8 @@ def _agreement_table(rows: Iterable[Agreement]) -> FittedTable:
 
 
 def _steps_table(steps: Mapping[tuple[str, str], StepAgreement]) -> FittedTable:
-    table = FittedTable(title="decisive step")
-    table.add_column("annotators")
-    for name in ("runs", "same step", "±1", "±3", "same agent", "kappa of agents"):
-        table.add_column(name, justify="right")
+    numbers = ("runs", "same step", "±1", "±3", "same agent", "kappa of agents")
+    table = FittedTable("annotators", numbers=numbers, title="decisive step")
     for pair, each in steps.items():
         shares = (each.exact, each.within_one, each.within_three, each.agent)
         kappa = "" if each.agent_kappa is None else f"{each.agent_kappa:.2f}"
@@ -213,10 +215,8 @@ def _steps_table(steps: Mapping[tuple[str, str], StepAgreement]) -> FittedTable:
 
 def _selves_table(selves: Iterable[SelfConsistency]) -> FittedTable:
     """Return the table of models that have read runs several times."""
-    table = FittedTable(title="models with themselves")
-    table.add_column("model")
-    for name in ("runs", "readings", "same outcome", "modes (alpha)", "step of the verdict"):
-        table.add_column(name, justify="right")
+    numbers = ("runs", "readings", "same outcome", "modes (alpha)", "step of the verdict")
+    table = FittedTable("model", numbers=numbers, title="models with themselves")
     for each in selves:
         table.add_row(
             plain(each.model),
@@ -231,11 +231,11 @@ def _selves_table(selves: Iterable[SelfConsistency]) -> FittedTable:
 
 def _models_table(records: Iterable[ModelRecord]) -> FittedTable:
     """Return the table of models: the runs in which the step that they name first is the known one."""
-    table = FittedTable(title="first steps of models, in failed runs")
-    for name in ("model", "prompt", "framework", "known by"):
-        table.add_column(name)
-    for name in ("runs", "right", "95 %"):
-        table.add_column(name, justify="right")
+    names, title = (
+        ("model", "prompt", "framework", "known by"),
+        "first steps of models, in failed runs",
+    )
+    table = FittedTable(*names, numbers=("runs", "right", "95 %"), title=title)
     for record in records:
         reader = map(plain, (record.model, record.prompt, record.framework))
         for source, cases in record.cases.items():
@@ -331,9 +331,8 @@ def judge_again(store: Store, selection: Selection, config: Path | None) -> dict
 
 async def _judge_again(store: Store, judge: Judge, selection: Selection) -> dict[str, int]:
     counts = Counter({"ok": 0, "unscored": 0})
-    shown = console(stderr=True)
     try:
-        with Progress(console=shown, transient=True, disable=not shown.is_terminal) as bar:
+        with shown_progress() as bar:
             task = bar.add_task("Judging", total=None)
             async for verdict in rejudge(store, judge, selection):
                 counts[verdict.status] += 1

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import Progress
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage.removal.retention import (
@@ -21,7 +20,7 @@ from mast_trace_collector.storage.removal.retention import (
 from mast_trace_collector.storage.removal.thinning import Thinned, beyond_sample, thin
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
-from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, shown_progress
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.queries import QUERIES
 
@@ -34,13 +33,12 @@ _UNITS = ("", "K", "M", "G", "T")
 
 def thin_shown(store: Store, before: datetime, share: float, *, project: str | None) -> Thinned:
     """Thin the runs, with a progress bar on a terminal; see `mast_trace_collector.storage.removal.thinning.thin`."""
-    shown = console(stderr=True)
-    with Progress(console=shown, transient=True, disable=not shown.is_terminal) as progress:
-        task = progress.add_task("Choosing, day by day", total=None)
+    with shown_progress() as bar:
+        task = bar.add_task("Choosing, day by day", total=None)
 
         def advance(done: int, days: int) -> None:
             label = "Choosing, day by day" if done < days else "Deleting spans"
-            progress.update(task, completed=done, total=days, description=label)
+            bar.update(task, completed=done, total=days, description=label)
 
         return thin(store, before, share, project=project, progress=advance)
 
@@ -65,11 +63,7 @@ def show_left_out(store: Store, project: str | None, *, as_json: bool) -> None:
     if not rows:
         console().print("No run was left out.")
         return
-    table = FittedTable()
-    for name in ("DAY", "PROJECT", "SERVICE"):
-        table.add_column(name)
-    for name in ("RUNS", "SPANS"):
-        table.add_column(name, justify="right")
+    table = FittedTable("DAY", "PROJECT", "SERVICE", numbers=("RUNS", "SPANS"))
     for row in rows:
         table.add_row(
             str(row["Day"]),
