@@ -105,11 +105,11 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "Examine the judge on your own program: record it, plant faults, and judge the faulty runs.",
     ),
     "dataset": Command(
-        "mast_trace_lab.inject.dataset_command:group",
+        "mast_trace_lab.inject.command:group",
         "Build labelled sets from planted faults and proved errors.",
     ),
     "lessons": Command(
-        "mast_trace_lab.feedback.lessons_command:lessons",
+        "mast_trace_lab.feedback.command:lessons",
         "Print what failed runs teach: confirmed, labelled and exact findings, with quotes of the runs.",
     ),
     "experiment": Command(

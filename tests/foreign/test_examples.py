@@ -33,8 +33,7 @@ from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage import Store, migrate, runs
 from mast_trace_collector.storage.run_spans import RunSpans
-from mast_trace_dashboards.cli.render_run import run_view
-from mast_trace_dashboards.cli.run_view import load
+from mast_trace_dashboards.cli.render import load, run_view
 from mast_trace_dashboards.senders import held
 from mast_trace_dashboards.web.loaded_run import LoadedRun
 from mast_trace_judge.batch import judge_chunk

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace_collector.storage.facts import FACTS
-from mast_trace_dashboards.queries.priced_calls import ASKED, ONLY
+from mast_trace_dashboards.queries.costs import ASKED, ONLY
 from mast_trace_dashboards.queries.query import Column, Param, Query
 from mast_trace_dashboards.queries.sql import (
     CODES,

@@ -21,8 +21,7 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.query import side_by_side
 from mast_trace_dashboards.run_names import newest_runs
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
-from mast_trace_dashboards.web.conversation.arcs import BOX_WIDTH, WIDTH
-from mast_trace_dashboards.web.conversation.graph import Graph, drawn
+from mast_trace_dashboards.web.conversation.graph import BOX_WIDTH, WIDTH, Graph, drawn
 from mast_trace_dashboards.web.conversation.table import Choice, table_of
 from mast_trace_dashboards.web.filters import AGES, ORDERS, OUTCOMES, Filters, read_form, whole
 from mast_trace_dashboards.web.finding.pages import FindingPages

@@ -12,8 +12,7 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json
-from mast_trace_dashboards.cli.render import outcome, place
-from mast_trace_dashboards.cli.run_view import load
+from mast_trace_dashboards.cli.render import load, outcome, place
 from mast_trace_dashboards.found_run import nearest_good
 from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.run_names import NotFound, resolve_run

@@ -26,12 +26,10 @@ from rich.text import Text
 
 from mast_trace.taxonomy import mode_words
 from mast_trace_collector.plugins import answers
-from mast_trace_dashboards.cli import render
 from mast_trace_dashboards.cli.commands.show import as_dict
 from mast_trace_dashboards.cli.options import AsJson
 from mast_trace_dashboards.cli.output import FittedTable, console, print_json, shown_progress, warn
-from mast_trace_dashboards.cli.render_run import run_view
-from mast_trace_dashboards.cli.run_view import RunView, load
+from mast_trace_dashboards.cli.render import RunView, load, outcome, place, run_view
 from mast_trace_dashboards.cli.until_stopped import stop_signal
 from mast_trace_dashboards.local import demo as script
 from mast_trace_dashboards.plugins import Plugin
@@ -155,9 +153,9 @@ def report(out: Console, finished: Sequence[script.FinishedAct], shown: RunView)
             one.row["TraceId"][:ID_SHOWN],
             one.row["Framework"],
             one.act.story,
-            render.outcome(one.row),
+            outcome(one.row),
             Text("\n".join(map(mode_words, one.row["Modes"])) or "-"),
-            render.place(one.row),
+            place(one.row),
         )
     out.print(table)
     out.print()

@@ -21,8 +21,7 @@ from mast_trace_dashboards.cli.commands.show import json_pieces, print_pieces
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Uncertain, Url
 from mast_trace_dashboards.cli.output import console, plain, print_json, shown_progress, warn
-from mast_trace_dashboards.cli.render_run import run_view
-from mast_trace_dashboards.cli.run_view import RunView, load
+from mast_trace_dashboards.cli.render import RunView, load, run_view
 from mast_trace_dashboards.cli.until_stopped import end_within
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run

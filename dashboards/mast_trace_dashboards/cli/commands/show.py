@@ -35,8 +35,7 @@ from mast_trace_dashboards.cli.output import (
     print_json,
     print_json_line,
 )
-from mast_trace_dashboards.cli.render_run import run_view, steps_view, verdict_view
-from mast_trace_dashboards.cli.run_view import RunView, load
+from mast_trace_dashboards.cli.render import RunView, load, run_view, steps_view, verdict_view
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.printable import clip, counted, json_text
 from mast_trace_dashboards.queries.sql import NO_END
