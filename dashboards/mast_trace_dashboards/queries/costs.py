@@ -10,7 +10,7 @@ from typing import Final
 
 from mast_trace.semconv import CALL_KIND
 from mast_trace_collector.storage.facts import FACTS, asked, states_of
-from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.query import Column, Param, Query, limit
 from mast_trace_dashboards.queries.sql import (
     BEGINNING,
     BUCKET,
@@ -83,7 +83,6 @@ def usd(condition: str = "") -> str:
 
 
 _PARAMS: Final = {**RANGE, **OWNERS, **ONLY}
-_LIMIT: Final = {"limit": Param("UInt32", 100, "most rows to return")}
 _SUMS: Final = f"""count() AS Calls, uniqExact(Project, TraceId) AS Runs,
     sum(Sent) AS InputTokens, sum(CacheRead) AS CacheReadTokens, sum(CacheWrite) AS CacheWriteTokens,
     sum(Output) AS OutputTokens, {usd()} AS Cost, countIf(isNull(MicroUsd)) AS UnpricedCalls,
@@ -137,7 +136,7 @@ FROM ({CALLS})
 GROUP BY Key
 ORDER BY Cost DESC NULLS LAST, InputTokens + OutputTokens DESC, Key
 LIMIT {{limit:UInt32}}""",
-        params={**_PARAMS, **_LIMIT},
+        params={**_PARAMS, **limit(100)},
         columns={"Key": Column("String", f"{meaning}; empty if unknown"), **_COLUMNS},
     )
 
@@ -173,7 +172,7 @@ FROM ({_TOOLS})
 GROUP BY Key
 ORDER BY Cost DESC NULLS LAST, Tokens DESC, Key
 LIMIT {{limit:UInt32}}""",
-    params={**_PARAMS, **_LIMIT},
+    params={**_PARAMS, **limit(100)},
     columns={
         "Key": Column("String", "tool"),
         "Uses": Column("UInt64", "executions after a model call of the same agent"),
@@ -202,7 +201,7 @@ FROM (
 GROUP BY Key
 ORDER BY Cost DESC NULLS LAST, InputTokens + OutputTokens DESC, Key
 LIMIT {{limit:UInt32}}""",
-    params={**_PARAMS, **SHOWN, **_LIMIT},
+    params={**_PARAMS, **SHOWN, **limit(100)},
     columns={"Key": Column("String", "code of the failure mode"), **_COLUMNS},
 )
 
@@ -240,12 +239,7 @@ SELECT TraceId, SpanId, toString(Agent) AS Agent, Model, Sent AS InputTokens,
 FROM ({CALLS})
 ORDER BY Timestamp, SpanId
 LIMIT {{limit:UInt32}}""",
-    params={
-        **RANGE,
-        **OWNERS,
-        **ONLY,
-        "limit": Param("UInt32", 10_000, "most rows to return"),
-    },
+    params={**RANGE, **OWNERS, **ONLY, **limit(10_000)},
     columns={
         "TraceId": Column("String", "the run's id"),
         "SpanId": Column("String"),

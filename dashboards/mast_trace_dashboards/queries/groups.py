@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace_collector.storage.removal.thinning import VERSIONS
-from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.query import Column, Param, Query, limit
 from mast_trace_dashboards.queries.sql import (
     COUNTED_RUNS,
     LATEST,
@@ -74,7 +74,7 @@ LIMIT {{limit:UInt32}} OFFSET {{offset:UInt32}}""",
         params={
             **RANGE,
             **OWNERS,
-            "limit": Param("UInt32", 50, "most rows to return"),
+            **limit(50),
             "offset": Param("UInt32", 0, "rows to leave out before"),
         },
         columns={
@@ -129,7 +129,7 @@ LIMIT {{limit:UInt32}}""",
         "session": Param("String", "", "the session; empty for all"),
         "version": Param("String", "", "the version of the service; empty for all"),
         "model": Param("String", "", "a model that was called; empty for all"),
-        "limit": Param("UInt32", 10_000, "most rows to return"),
+        **limit(10_000),
     },
     columns={"TraceId": Column("String", "the run's id")},
 )

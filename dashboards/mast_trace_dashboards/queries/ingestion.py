@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.query import Column, Query, limit
 from mast_trace_dashboards.queries.sql import BUCKET, OWNERS, RANGE, RUNS
 from mast_trace_dashboards.queries.tool_calls import SPAN, counted_elsewhere
 
-_LIMIT = {"limit": Param("UInt32", 100, "most rows to return")}
 _WHICH = """Timestamp >= {since:DateTime64(3)} AND Timestamp < {until:DateTime64(3)}
     AND (empty({projects:Array(String)}) OR has({projects:Array(String)}, Project))
     AND (empty({services:Array(String)}) OR has({services:Array(String)}, ServiceName))
@@ -31,7 +30,7 @@ FROM {_SPANS}
 GROUP BY Source, Target
 ORDER BY Times DESC, Source, Target
 LIMIT {{limit:UInt32}}""",
-    params={**RANGE, **OWNERS, **_LIMIT},
+    params={**RANGE, **OWNERS, **limit(100)},
     columns={
         "Source": Column("String"),
         "Target": Column("String"),
@@ -79,7 +78,7 @@ FROM {_SPANS}
 GROUP BY Tool, Agent
 ORDER BY Failed DESC, Calls DESC, Tool, Agent
 LIMIT {{limit:UInt32}}""",
-    params={**RANGE, **OWNERS, **_LIMIT},
+    params={**RANGE, **OWNERS, **limit(100)},
     columns={
         "Tool": Column("String"),
         "Agent": Column("String", "who called it"),

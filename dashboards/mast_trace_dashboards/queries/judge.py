@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace.taxonomy import FAILURE_MODES, Category
-from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.query import Column, Param, Query, limit
 from mast_trace_dashboards.queries.sql import (
     BUCKET,
     IS_SHOWN,
@@ -167,7 +167,7 @@ LIMIT {{limit:UInt32}}""",
         "annotator": Param(
             "String", "", "leave out the runs that this person labelled; empty: all labelled runs"
         ),
-        "limit": Param("UInt32", 50, "most rows to return"),
+        **limit(50),
     },
     columns={
         "Project": Column("String"),
@@ -264,7 +264,7 @@ FROM (
 GROUP BY JudgeVersion
 ORDER BY Labels DESC, JudgeVersion
 LIMIT {{limit:UInt32}}""",
-    params={**RANGE, **OWNERS, "limit": Param("UInt32", 20, "most rows to return")},
+    params={**RANGE, **OWNERS, **limit(20)},
     columns={
         "JudgeVersion": Column("String"),
         "Labels": Column("UInt64", "that people gave to runs which it judged"),

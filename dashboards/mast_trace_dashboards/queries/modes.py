@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import Final
 
 from mast_trace.taxonomy import FAILURE_MODES, SPECIFICATION_CODES, Category
-from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.query import Column, Param, Query, limit
 from mast_trace_dashboards.queries.sql import (
     BUCKET,
     CODES,
@@ -101,7 +101,7 @@ GROUP BY Agent, ServiceName, Framework
 HAVING Decided > 0
 ORDER BY Decided DESC, Agent, ServiceName, Framework
 LIMIT {{limit:UInt32}}""",
-    params={**RANGE, **OWNERS, **SHOWN, "limit": Param("UInt32", 100, "most rows to return")},
+    params={**RANGE, **OWNERS, **SHOWN, **limit(100)},
     columns={
         "Agent": Column("String"),
         "ServiceName": Column("String"),
@@ -122,7 +122,6 @@ _VIOLATES = f"bitAnd(ShownBits, {mode_mask(SPECIFICATION_CODES)}) != 0"
 _LOOKED = f"bitAnd(ExaminedBits, {mode_mask(SPECIFICATION_CODES)}) != 0"
 _PAIRS = list(combinations(FAILURE_MODES, 2))
 _PAIR_BITS = [mode_mask(pair) for pair in _PAIRS]
-_MOST_SHARES = {"limit": Param("UInt32", 200, "most rows to return")}
 _SHARE_COLUMNS: Final = {
     "Code": Column("String", "of the failure mode"),
     "Runs": Column("UInt64", "that show it"),
@@ -155,7 +154,7 @@ ARRAY JOIN {CODES} AS Code, Counts AS Runs, Looked AS Examined
 WHERE Runs > 0
 ORDER BY Judged DESC, {column}, Code
 LIMIT {{limit:UInt32}}""",
-        params={**RANGE, **OWNERS, **SHOWN, **_MOST_SHARES},
+        params={**RANGE, **OWNERS, **SHOWN, **limit(200)},
         columns={column: Column("String"), **_SHARE_COLUMNS},
     )
 
@@ -192,7 +191,7 @@ ARRAY JOIN {_PAIRS} AS Codes, arrayResize(Both, {len(_PAIRS)}) AS Runs,
 WHERE Runs > 0
 ORDER BY Runs DESC, One, Other
 LIMIT {{limit:UInt32}}""",
-    params={**RANGE, **OWNERS, **SHOWN, **_MOST_SHARES},
+    params={**RANGE, **OWNERS, **SHOWN, **limit(200)},
     columns={
         "One": Column("String", "code of a failure mode"),
         "Other": Column("String", "code of another"),
