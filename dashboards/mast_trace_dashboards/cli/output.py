@@ -228,6 +228,11 @@ def print_json_line(value: Any) -> None:
     sys.stdout.flush()
 
 
+def say(text: str, style: str = "", *, soft_wrap: bool = False) -> None:
+    """Print a line for people, on standard output."""
+    console().print(plain(text, style), soft_wrap=soft_wrap)
+
+
 def warn(text: str) -> None:
     """Print a line for people, on standard error."""
     console(stderr=True).print(plain(text), soft_wrap=True)

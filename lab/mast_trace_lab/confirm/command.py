@@ -23,7 +23,7 @@ from mast_trace_dashboards.cli.options import (
     Url,
     texts_by_step,
 )
-from mast_trace_dashboards.cli.output import console, plain, print_json, printed, warn
+from mast_trace_dashboards.cli.output import console, plain, print_json, printed, say, warn
 from mast_trace_dashboards.commands import COMMANDS
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
@@ -136,7 +136,7 @@ def _end(stop: threading.Event) -> None:
 def _tell(handled: Handled) -> None:
     ending = f"{handled.ending}; " if handled.ending and handled.stopped else handled.ending
     later = f"to be continued: {handled.stopped}" if handled.stopped else ""
-    console().print(plain(f"{handled.trace_id[:12]} {handled.service}: {ending}{later}"))
+    say(f"{handled.trace_id[:12]} {handled.service}: {ending}{later}")
 
 
 @prove.command(

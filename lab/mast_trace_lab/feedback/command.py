@@ -12,7 +12,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.experiment.assignment import ARMS, HASH, PAIRS
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
-from mast_trace_dashboards.cli.output import console, plain, print_document, print_json, warn
+from mast_trace_dashboards.cli.output import print_document, print_json, say, warn
 from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_lab.feedback.answering import MOST_CHARACTERS, MOST_LESSONS, Wanted, answer
 from mast_trace_lab.feedback.experiment import look_at, make_plan
@@ -99,7 +99,7 @@ def experiment(
     if as_json:
         print_json({**dataclasses.asdict(made), "size": dataclasses.asdict(made.size())})
     else:
-        console().print(plain(planned(made)), soft_wrap=True)
+        say(planned(made), soft_wrap=True)
 
 
 def _project(projects: list[str], name: str) -> str:
@@ -162,7 +162,7 @@ def lessons(
     if as_json:
         print_json(found.to_json())
     elif found.text:
-        console().print(plain(found.text), soft_wrap=True)
+        say(found.text, soft_wrap=True)
     else:
         warn(found.reason)
     if not found.text:

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from mast_trace.exceptions import MastTraceError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Uncertain, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, shown_progress
+from mast_trace_dashboards.cli.output import console, print_json, say, shown_progress
 from mast_trace_dashboards.whole_files import write_whole
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.local.attribution.profile import Profile
@@ -164,7 +164,7 @@ def fit_profile(
         )
     else:
         if left_out:
-            console().print(plain(left_out_words(left_out)))
+            say(left_out_words(left_out))
         _print(found, path, used_folder, old=old, written=written)
     if not written:
         raise typer.Exit(1)
@@ -251,16 +251,16 @@ def _print(
     for part in parts(found):
         console().print(part)
     profile = found.profile
-    console().print(plain(decision_words(found)))
+    say(decision_words(found))
     if not written:
         kept = f"{path} stays as it is" if old else "No profile is written"
-        console().print(plain(f"{kept}. --force writes the new one all the same."))
+        say(f"{kept}. --force writes the new one all the same.")
         return
     meant = ", ".join(profile.frameworks)
-    console().print(plain(f"Written to {path}, for runs of {meant or 'no framework'}."))
+    say(f"Written to {path}, for runs of {meant or 'no framework'}.")
     if used_folder is None or used_folder.resolve() != path.parent.resolve():
         used = "The judge uses the profiles in the folder that MAST_TRACE_JUDGE_PROFILES_DIR names."
-        console().print(plain(used))
+        say(used)
     if not profile.frameworks:
         shape = "These runs name no framework: the profile is used for runs of their shape."
-        console().print(plain(shape))
+        say(shape)

@@ -13,7 +13,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage.runs import RunSummary, run_summary
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
-from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, say, warn
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_names import NotFound, resolve_run
@@ -155,13 +155,11 @@ def list_operators(context: typer.Context, names: list[str] | None) -> list[str]
     console().print(shown)
     for reason in dict.fromkeys(filter(None, (each.uncertain for each in OPERATORS.values()))):
         told = ", ".join(name for name, each in OPERATORS.items() if each.uncertain == reason)
-        console().print(plain(f"Uncertain: {told}. {reason}"))
+        say(f"Uncertain: {told}. {reason}")
     if UNCERTAIN:
-        console().print(
-            plain(
-                "Their labels are kept in the store and in sets. `judge fit`, `judge bench`, `selftest` and "
-                "`train export` leave them out unless --uncertain is given."
-            )
+        say(
+            "Their labels are kept in the store and in sets. `judge fit`, `judge bench`, `selftest` and "
+            "`train export` leave them out unless --uncertain is given."
         )
     raise typer.Exit
 
@@ -288,11 +286,7 @@ def plant(
         console().print(_table(injections))
         calls = sum(one.live_calls for one in done)
         replays = sum(one.replays for one in done)
-        console().print(
-            plain(
-                f"{counted(replays, 'replay')}, {counted(calls, 'live model call')}.{_of_before(done)}"
-            )
-        )
+        say(f"{counted(replays, 'replay')}, {counted(calls, 'live model call')}.{_of_before(done)}")
     stopped(done[-1].limit if done else "")
     if not any(each.verdict == "kept" for each in injections):
         raise typer.Exit(1)
@@ -397,17 +391,13 @@ def build_set(
     told = ", ".join(
         f"{count} {what} by {source}" for (source, what), count in sorted(counts.items())
     )
-    console().print(
-        plain(
-            f"Wrote {counted(len(runs), 'run')} to {out / RUNS} ({told or 'nothing labelled yet'}); {CARD} describes them."
-        )
+    say(
+        f"Wrote {counted(len(runs), 'run')} to {out / RUNS} ({told or 'nothing labelled yet'}); {CARD} describes them."
     )
     if unsure := sum(bool(each.uncertain) for each in runs):
-        console().print(
-            plain(
-                f"{unsure} of them are marked as uncertain, by their operator; commands that read the set leave "
-                "them out unless --uncertain is given."
-            )
+        say(
+            f"{unsure} of them are marked as uncertain, by their operator; commands that read the set leave "
+            "them out unless --uncertain is given."
         )
     if not has_parquet():
-        console().print(plain(f"Without {PARQUET}, which needs pyarrow: pip install pyarrow"))
+        say(f"Without {PARQUET}, which needs pyarrow: pip install pyarrow")

@@ -14,7 +14,7 @@ import typer
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Uncertain, Url
-from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, say, warn
 from mast_trace_dashboards.printable import counted
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.llm.transcript import estimate_tokens
@@ -196,8 +196,8 @@ def run_training(
     for table in tables(report):
         console().print(table)
     for note in report.notes:
-        console().print(plain(f"- {note}"))
-    console().print(plain(f"The model is in {done.model}, the report in {file}."))
+        say(f"- {note}")
+    say(f"The model is in {done.model}, the report in {file}.")
 
 
 def _show_plans(training: Training, data: Path) -> None:
@@ -215,11 +215,7 @@ def _show_plans(training: Training, data: Path) -> None:
         "\n".join(message["content"] for message in each.prompt) for each in read_examples(data)
     )
     tokens = max(map(estimate_tokens, texts))
-    console().print(
-        plain(
-            f"Longest prompt: about {tokens} tokens. Weights: {shape.parameters / 1e9:.1f} billion."
-        )
-    )
+    say(f"Longest prompt: about {tokens} tokens. Weights: {shape.parameters / 1e9:.1f} billion.")
     console().print(_plans([fitted(training, shape, tokens, card) for card in CARDS]))
 
 
@@ -308,11 +304,9 @@ def export_set(
         print_json({"file": str(out), "question": question, **counts})
     else:
         told = ", ".join(f"{n} by {source}" for source, n in sorted(export.written.items()))
-        console().print(
-            plain(f"Wrote {counted(count, 'example')} to {out}" + (f" ({told})." if told else "."))
-        )
+        say(f"Wrote {counted(count, 'example')} to {out}" + (f" ({told})." if told else "."))
         for reason, number in sorted(export.left_out.items()):
-            console().print(plain(f"Left out {number}: {reason}."))
+            say(f"Left out {number}: {reason}.")
     if not count:
         warn(
             "There is nothing to train on. Name decisive steps by `mast-trace label RUN --step N`, prove "

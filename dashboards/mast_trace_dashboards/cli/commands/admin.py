@@ -24,7 +24,7 @@ from mast_trace_collector.storage.search_index import (
 from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.cli.open_store import locate
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
-from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, say
 from mast_trace_dashboards.local.announcement import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
@@ -115,7 +115,7 @@ def migrate_database(
         )
     else:
         done = f"now at version {new[-1]}" if new else "up to date already"
-        console().print(plain(f"{where}: {done}{'; texts are indexed' if indexed else ''}."))
+        say(f"{where}: {done}{'; texts are indexed' if indexed else ''}.")
 
 
 def config(

@@ -37,6 +37,7 @@ from mast_trace_dashboards.cli.output import (
     plain,
     print_json,
     print_json_line,
+    say,
     warn,
 )
 from mast_trace_dashboards.local import announcement
@@ -272,4 +273,4 @@ def _say(change: AlertChange, *, as_json: bool) -> None:
         )
     else:
         style = "bold red" if change.kind == "firing" else "green"
-        console().print(plain(sentence(change), style=style))
+        say(sentence(change), style=style)

@@ -11,7 +11,7 @@ import typer
 from mast_trace.exceptions import StorageError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
-from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, say, warn
 from mast_trace_dashboards.cost_words import cost_words
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.queries import QUERIES
@@ -110,7 +110,7 @@ def _show(total: dict[str, Any], rows: dict[str, list[dict[str, Any]]]) -> None:
         if found:
             console().print(_table(part, found))
         else:
-            console().print(plain(f"{part}: {_NONE.get(part, 'no model calls')}."), soft_wrap=True)
+            say(f"{part}: {_NONE.get(part, 'no model calls')}.", soft_wrap=True)
     if total["UnpricedModels"]:
         names = ", ".join(total["UnpricedModels"])
         warn(f"no price is known of {names}; `own_prices` in [prices] gives one")

@@ -20,7 +20,7 @@ from mast_trace_dashboards.cli.commands import judge_agreement
 from mast_trace_dashboards.cli.commands.show import json_pieces, print_pieces
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Uncertain, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, shown_progress, warn
+from mast_trace_dashboards.cli.output import console, print_json, say, shown_progress, warn
 from mast_trace_dashboards.cli.render import RunView, load, run_view
 from mast_trace_dashboards.cli.until_stopped import end_within
 from mast_trace_dashboards.printable import counted
@@ -97,7 +97,7 @@ def bench(
     for table in tables(found):
         console().print(table)
     for note in found.notes:
-        console().print(plain(f"- {note}"))
+        say(f"- {note}")
 
 
 def ask_model(runs: Sequence[LabelledRun], config: JudgeConfig) -> dict[str, Prediction]:
@@ -180,7 +180,7 @@ def work(
     if as_json:
         print_json({"judged": judged})
     else:
-        console().print(plain(f"{counted(judged, 'run')} judged."))
+        say(f"{counted(judged, 'run')} judged.")
 
 
 def judge_now(store: Store, config: Path | None) -> int:
@@ -331,7 +331,7 @@ def try_rule(
         )
         return
     for trace_id, each in found:
-        console().print(plain(f"{trace_id}  {_said(each)}"))
+        say(f"{trace_id}  {_said(each)}")
 
 
 def _said(found: ModeFinding | None) -> str:
@@ -348,7 +348,7 @@ def _report(counts: dict[str, Any], *, as_json: bool) -> None:
         return
     result_line = f"{counted(counts['judged'], 'run')} judged by version {counts['version']}"
     left = f", {counts['unscored']} of them left unscored" if counts["unscored"] else ""
-    console().print(plain(f"{result_line}{left}."))
+    say(f"{result_line}{left}.")
 
 
 async def _judge_one(

@@ -21,6 +21,7 @@ from mast_trace_dashboards.cli.output import (
     console,
     plain,
     print_json,
+    say,
     shown_progress,
     warn,
 )
@@ -116,18 +117,18 @@ def agree(
     if not labels:
         warn("No labels yet: `mast-trace label RUN` gives one.")
         return
-    console().print(plain(f"{runs} labelled runs, {len(verdicts)} of them with a verdict."))
+    say(f"{runs} labelled runs, {len(verdicts)} of them with a verdict.")
     _print_pairs(found)
     if steps:
         console().print(_steps_table(steps))
     if records:
         console().print(_models_table(records))
         for record in records:
-            console().print(plain(record.standing))
+            say(record.standing)
     for _, report in more:
         console().print()
         for line in report.lines:
-            console().print(plain(line))
+            say(line)
 
 
 def _run(one: HumanLabel | Verdict) -> str:
@@ -285,12 +286,10 @@ def _version(beginning: str, versions: list[str]) -> str:
 
 
 def _print_diff(found: VersionDiff) -> None:
-    console().print(
-        plain(
-            f"{counted(found.compared, 'run')} judged by both, {len(found.changed)} of them differently; "
-            f"{found.only_before} by {found.before} alone, {found.only_after} by {found.after} "
-            f"alone. Cost {found.cost_usd[0]:.4f} and {found.cost_usd[1]:.4f} USD."
-        )
+    say(
+        f"{counted(found.compared, 'run')} judged by both, {len(found.changed)} of them differently; "
+        f"{found.only_before} by {found.before} alone, {found.only_after} by {found.after} "
+        f"alone. Cost {found.cost_usd[0]:.4f} and {found.cost_usd[1]:.4f} USD."
     )
     if not found.changed:
         return

@@ -21,6 +21,7 @@ from mast_trace_dashboards.cli.output import (
     plain,
     print_document,
     print_json,
+    say,
     warn,
 )
 from mast_trace_dashboards.document import Heading
@@ -224,7 +225,7 @@ def index(
     if as_json:
         print_json({"runs": done})
     else:
-        console().print(plain(f"Added {counted(done, 'judged run')}."))
+        say(f"Added {counted(done, 'judged run')}.")
 
 
 def asked_of(
@@ -440,9 +441,7 @@ def _set(
         print_json(dataclasses.asdict(made))
         return
     in_version = f" in version {made.version}" if made.version else ""
-    console().print(
-        plain(f"Pattern {made.pattern} is {made.state}{in_version}, says {made.author}.")
-    )
+    say(f"Pattern {made.pattern} is {made.state}{in_version}, says {made.author}.")
 
 
 group = typer.Typer(

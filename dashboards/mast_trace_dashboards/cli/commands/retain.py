@@ -20,7 +20,14 @@ from mast_trace_collector.storage.removal.retention import (
 from mast_trace_collector.storage.removal.thinning import Thinned, beyond_sample, thin
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
-from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, shown_progress
+from mast_trace_dashboards.cli.output import (
+    FittedTable,
+    console,
+    plain,
+    print_json,
+    say,
+    shown_progress,
+)
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.queries import QUERIES
 
@@ -61,7 +68,7 @@ def show_left_out(store: Store, project: str | None, *, as_json: bool) -> None:
         print_json(rows)
         return
     if not rows:
-        console().print("No run was left out.")
+        say("No run was left out.")
         return
     table = FittedTable("DAY", "PROJECT", "SERVICE", numbers=("RUNS", "SPANS"))
     for row in rows:
@@ -159,9 +166,9 @@ def retain(
     if days is not None:
         console().print(f"Rows are kept for {counted(days, 'day') if days else 'ever'}.")
     if thinned is not None:
-        console().print(plain(f"Left out: {words_of(thinned)}."))
+        say(f"Left out: {words_of(thinned)}.")
     if most is not None:
-        console().print(plain(f"Dropped: {', '.join(dropped) or 'nothing'}.{_STAYS * is_more}"))
+        say(f"Dropped: {', '.join(dropped) or 'nothing'}.{_STAYS * is_more}")
 
 
 def _ago(days: int) -> datetime:
@@ -182,15 +189,15 @@ def _tell(
             size = f"about {gone.bytes / 2**20:,.1f} MiB"
             stays = _STAYS * gone.is_more
             told = f"{why}: {counted(gone.runs, 'run')} and {size} would go{days}.{stays}"
-            console().print(plain(told))
+            say(told)
             table = FittedTable("TABLE", "ROWS")
             for name, count in gone.rows.items():
                 table.add_row(name, f"{count:,}")
             if gone.rows:
                 console().print(table)
     if would is not None:
-        console().print(plain(f"Of the successful runs would be left out: {words_of(would)}."))
-    console().print("Nothing was changed.")
+        say(f"Of the successful runs would be left out: {words_of(would)}.")
+    say("Nothing was changed.")
 
 
 def _bytes(text: str) -> int:

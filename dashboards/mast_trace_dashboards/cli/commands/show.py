@@ -34,6 +34,7 @@ from mast_trace_dashboards.cli.output import (
     plain,
     print_json,
     print_json_line,
+    say,
 )
 from mast_trace_dashboards.cli.render import RunView, load, run_view, steps_view, verdict_view
 from mast_trace_dashboards.local import announcement
@@ -207,7 +208,7 @@ def _open_page(
         raise ConfigurationError(f"no `mast-trace up` with a web view serves {folder}: start one")
     chosen = f"?{urlencode({'project': project})}" if project else ""
     address = f"{running.web}/runs/{trace_id}{chosen}"
-    console().print(plain(address))
+    say(address)
     typer.launch(address)
 
 
