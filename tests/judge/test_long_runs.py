@@ -130,7 +130,7 @@ def short_sighted(monkeypatch: Patch) -> None:
     """A judge that takes little for long."""
     monkeypatch.setattr(long_runs, "MOST_SPANS", 200)
     monkeypatch.setattr("mast_trace_judge.batch.MOST_SPANS", 200)
-    monkeypatch.setattr("mast_trace_judge.store.runs.PAGE_BYTES", PAGE)
+    monkeypatch.setattr("mast_trace_judge.batch.PAGE_BYTES", PAGE)
 
 
 def judged(store: Store, trace_id: str) -> Verdict:

@@ -14,7 +14,7 @@ from mast_trace_judge.multi_agent.measure import Measure, Question, mean, measur
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mast_trace_judge.multi_agent.team_run import TeamRun
+    from mast_trace_judge.multi_agent.measure import TeamRun
 
 
 ROLES: Final = Question(

@@ -12,7 +12,7 @@ from mast_trace_judge.multi_agent.uptake import words_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from mast_trace_judge.multi_agent.team_run import TeamRun
+    from mast_trace_judge.multi_agent.measure import TeamRun
 
 
 CONCURRENCY: Final = Question(

@@ -21,7 +21,7 @@ from mast_trace_judge.multi_agent.measure import Measure, Question, measure, rat
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace_judge.multi_agent.team_run import TeamRun
+    from mast_trace_judge.multi_agent.measure import TeamRun
 
 _WORD = re.compile(r"\d+(?:[.,:/-]\d+)*|[^\W\d_]{3,}", re.UNICODE)
 _COMPARED: Final = 100_000

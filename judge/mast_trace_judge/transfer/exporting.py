@@ -12,12 +12,11 @@ from mast_trace.trajectory import SpanRecord, to_dict
 from mast_trace_collector.storage.moments import nanoseconds
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import RunSummary, spans_of, summary_of
-from mast_trace_judge.batch import chunks_of
+from mast_trace_judge.batch import chunks_of, trajectory_of
 from mast_trace_judge.local.long_runs import MOST_SPANS
 from mast_trace_judge.proof import as_shown
 from mast_trace_judge.store.confirmations import confirmations_of, outdated
 from mast_trace_judge.store.labels import label_of
-from mast_trace_judge.store.runs import trajectory_of
 from mast_trace_judge.store.verdict_rows import verdict_of
 from mast_trace_judge.transfer.run_json import LongRun
 

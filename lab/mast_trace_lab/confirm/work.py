@@ -21,7 +21,7 @@ from mast_trace_dashboards.programs import (
     read_file,
     validated,
 )
-from mast_trace_judge.store.runs import read_alone
+from mast_trace_judge.batch import read_alone
 from mast_trace_lab.confirm.confirm import confirming
 from mast_trace_lab.confirm.preparation import FailedRun, check, limits_of
 from mast_trace_lab.program.budget import DailyBudget, transaction

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_judge.batch import read_alone
 from mast_trace_judge.store.labels import labels_of
 from mast_trace_judge.store.records import utc
-from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import load_latest
 from mast_trace_lab.feedback.lessons import RunLesson, lessons_of
 

@@ -17,11 +17,11 @@ from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_names import NotFound, resolve_run
+from mast_trace_judge.batch import read_alone
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.planted import UNCERTAIN, is_uncertain
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.replay_plans import masks_of
-from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.study.set_files import CARD, PARQUET, RUNS, has_parquet
 from mast_trace_lab.inject.dataset import build
 from mast_trace_lab.inject.faults import chosen, faults_of

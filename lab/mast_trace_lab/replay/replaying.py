@@ -19,8 +19,8 @@ from mast_trace_dashboards.cli.output import console, draft_of, plain, shown_pro
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.run_names import NotFound
+from mast_trace_judge.batch import read_alone
 from mast_trace_judge.store.replay_plans import masks_of
-from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.program.setup import setup_of
 from mast_trace_lab.replay.changes import NotConfirmable
 from mast_trace_lab.replay.masks import NotMaskable, keep_masks, propose

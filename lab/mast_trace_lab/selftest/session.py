@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from mast_trace.exceptions import MastTraceError
 from mast_trace.replay.comparison import first_difference
 from mast_trace_collector.storage.runs import RunSummary, run_summary
+from mast_trace_judge.batch import read_alone
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.experiment import LEAST_SUCCESS
 from mast_trace_lab.inject.injecting import NotInjectable, inject
 from mast_trace_lab.program.forking import parent_of

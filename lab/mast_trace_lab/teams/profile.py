@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.multi_agent.team_run import TeamRun
+    from mast_trace_judge.multi_agent.measure import TeamRun
 
 
 LEAST: Final = 20

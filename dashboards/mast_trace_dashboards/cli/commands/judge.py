@@ -25,11 +25,11 @@ from mast_trace_dashboards.cli.render import RunView, load, run_view
 from mast_trace_dashboards.cli.until_stopped import end_within
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
+from mast_trace_judge.batch import read_alone
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.model_records import record_behind
-from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.study.bench import LAYERS, run_bench
 from mast_trace_judge.study.bench.methods import planted_runs

@@ -19,14 +19,15 @@ from mast_trace_judge.transfer.formats.chat import (
     CHAT_LISTS,
     GEMINI_CLI,
     LANGCHAIN,
+    PLAIN,
     PYDANTIC_AI,
+    RESPONSES,
     SHAREGPT,
     SMOLAGENTS,
 )
 from mast_trace_judge.transfer.formats.evaluations import ATIF, INSPECT, SWE_AGENT, TAU_BENCH
 from mast_trace_judge.transfer.formats.kinds import Format, never, underscored
 from mast_trace_judge.transfer.formats.langfuse import LANGFUSE
-from mast_trace_judge.transfer.formats.langsmith import LANGSMITH
 from mast_trace_judge.transfer.formats.model_calls import (
     AG2_CONSOLE,
     AG2_LOGGING,
@@ -35,11 +36,10 @@ from mast_trace_judge.transfer.formats.model_calls import (
 )
 from mast_trace_judge.transfer.formats.otlp import CONSOLE, JAEGER, OTLP, TEMPO, ZIPKIN
 from mast_trace_judge.transfer.formats.own_export import EXPORT
-from mast_trace_judge.transfer.formats.plain import PLAIN
-from mast_trace_judge.transfer.formats.responses import RESPONSES
 from mast_trace_judge.transfer.formats.teams import ADK, CHATDEV, CREWAI, LANGGRAPH, METAGPT
 from mast_trace_judge.transfer.formats.trackers import (
     BRAINTRUST,
+    LANGSMITH,
     MLFLOW,
     OPENAI_AGENTS,
     OPIK,

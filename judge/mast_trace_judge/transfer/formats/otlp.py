@@ -20,7 +20,13 @@ from mast_trace_judge.transfer.formats.foreign_spans import (
     request_of,
     span_of_sdk,
 )
-from mast_trace_judge.transfer.formats.kinds import Format, is_record, objects_in, word_in
+from mast_trace_judge.transfer.formats.kinds import (
+    Format,
+    is_record,
+    object_in,
+    objects_in,
+    word_in,
+)
 
 _NESTING = 64
 _IDS = ("traceId", "trace_id", "spanId", "span_id", "parentSpanId", "parent_span_id")
@@ -123,9 +129,8 @@ def _read_console(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceR
     status, resource = value.get("status") or {}, value.get("resource") or {}
     failed = status.get("status_code") == "ERROR"
     error = str(status.get("description") or "") if failed else None
-    of_program = resource.get("attributes")
-    known = of_program if isinstance(of_program, dict) else {}
-    yield request_of(span_of_sdk(value, value.get("attributes") or {}, error, resource=known))
+    of_program = object_in(resource, "attributes")
+    yield request_of(span_of_sdk(value, value.get("attributes") or {}, error, resource=of_program))
 
 
 def _is_console(value: Any) -> bool:
@@ -152,8 +157,7 @@ _ERROR = ("otel.status_description", "error.message", "exception.message")
 
 
 def _read_jaeger(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRequest]:
-    processes = value.get("processes")
-    known = processes if isinstance(processes, dict) else {}
+    known = object_in(value, "processes")
     spans = objects_in(value, "spans")
     if not spans:
         raise ValueError("it holds no spans")

@@ -18,6 +18,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     Transcript,
     is_record,
     moment_or_zero,
+    object_in,
     objects_in,
     usage_of,
     whole_text,
@@ -33,13 +34,12 @@ _ALL = "<all>"
 
 
 def _read_metagpt(value: dict[str, Any], name: str) -> Iterator[Transcript]:
-    context = value.get("context")
     yield transcript_of(
         [_metagpt_entry(message) for message in _storage(value["env"])],
         name,
         framework="metagpt",
         task=word_in(value, "idea"),
-        usage=usage_of(context.get("cost_manager")) if isinstance(context, dict) else None,
+        usage=usage_of(object_in(value, "context").get("cost_manager")),
     )
 
 
@@ -52,8 +52,7 @@ def _storage(env: Mapping[str, Any]) -> list[dict[str, Any]]:
     listed = roles.values() if isinstance(roles, dict) else objects(roles)
     found: dict[str, dict[str, Any]] = {}
     for role in listed:
-        kept = role.get("rc") if isinstance(role, dict) else None
-        memory = kept.get("memory") if isinstance(kept, dict) else None
+        memory = object_in(object_in(role, "rc"), "memory")
         for message in objects_in(memory, "storage"):
             found.setdefault(str(message.get("id") or whole_text(message)), message)
     return list(found.values())
@@ -306,8 +305,7 @@ def _read_langgraph(value: dict[str, Any], name: str) -> Iterator[Transcript]:
                     identity, (word_in(write, "node"), _moment_of(write["checkpoint_id"]))
                 )
                 written.setdefault(identity, message)
-    state = value["checkpoint"].get("channel_values")
-    channels = state if isinstance(state, dict) else {}
+    channels = object_in(value["checkpoint"], "channel_values")
     told = _messages_of_channel(channels.get("messages")) or max(
         map(_messages_of_channel, channels.values()), key=len, default=[]
     )

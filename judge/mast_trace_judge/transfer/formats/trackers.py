@@ -1,4 +1,4 @@
-"""Spans that trackers of model calls keep: Weave, Braintrust, Opik, Phoenix, MLflow, and the OpenAI Agents SDK."""
+"""Spans that trackers of model calls keep: Weave, Braintrust, Opik, Phoenix, MLflow, LangSmith, the OpenAI Agents SDK."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     is_record,
     moment_or_zero,
     nanoseconds_of,
+    object_in,
     objects_in,
     total_alone,
     usage_of,
@@ -325,9 +326,11 @@ def _read_mlflow(value: dict[str, Any], _: str) -> Iterator[ExportTraceServiceRe
     info = value.get("info", value)
     told = _told_of_trace(info)
     whole = info.get("token_usage") or loaded(told.get("mlflow.trace.tokenUsage"))
-    if not any(_CALL_USAGE in each for each in map(_sent_to_mlflow, spans)):
+    if not any(_CALL_USAGE in each for each in (object_in(span, "attributes") for span in spans)):
         # The usage of the whole trace stands on the first call of a model.
-        calls = (each for each in spans if _kind_of_mlflow(_sent_to_mlflow(each)) == semconv.CHAT)
+        calls = (
+            each for each in spans if _kind_of_mlflow(object_in(each, "attributes")) == semconv.CHAT
+        )
         if first := next(calls, None):
             first["attributes"].setdefault(_CALL_USAGE, whole)
     of_run = {semconv.CONVERSATION_ID: told.get("mlflow.trace.session") or None}
@@ -343,11 +346,6 @@ def _told_of_trace(info: Mapping[str, Any]) -> dict[Any, Any]:
     return given if isinstance(given, dict) else pairs
 
 
-def _sent_to_mlflow(span: Mapping[str, Any]) -> Mapping[str, Any]:
-    given = span.get("attributes")
-    return given if isinstance(given, dict) else {}
-
-
 def _kind_of_mlflow(sent: Mapping[str, Any]) -> str:
     return vocabulary.OPERATIONS.get(f'"{loaded(sent.get("mlflow.spanType"))}"', "")
 
@@ -355,7 +353,7 @@ def _kind_of_mlflow(sent: Mapping[str, Any]) -> str:
 def _mlflow_span(span: Mapping[str, Any], trace: str) -> ForeignSpan:
     context = span.get("context")
     known = context if isinstance(context, dict) else span
-    sent = {key: loaded(each) for key, each in _sent_to_mlflow(span).items()}
+    sent = {key: loaded(each) for key, each in object_in(span, "attributes").items()}
     title = str(span.get("name") or "")
     start = nanoseconds_of(span.get("start_time_unix_nano", span.get("start_time")), "start time")
     parent = hex_of(str(span.get("parent_span_id") or span.get("parent_id") or ""), 8)
@@ -413,4 +411,89 @@ MLFLOW = Format(
     read=_read_mlflow,
     keys=("info", "data", "spans"),
     record=_is_mlflow,
+)
+
+
+# -- LangSmith -------------------------------------------------------------------------------------
+
+_USAGE = (
+    *("usage_metadata", "llm_output.token_usage"),
+    *("generations.0.0.message.kwargs.usage_metadata", "generations.0.0.message.usage_metadata"),
+)
+"""Places of the tokens in what a model has answered."""
+_PLUMBING = ("Runnable", "Channel", "ChatPromptTemplate", "__start__", "LangGraph")
+"""Chains that LangChain makes of its own parts: no agent acts in them."""
+
+
+def _read_langsmith(value: dict[str, Any], name: str) -> Iterator[ExportTraceServiceRequest]:
+    run = {key: loaded(each) for key, each in value.items()}
+    identity = run.get("id") or run["run_id"]
+    yield request_of(_langsmith_span({**run, "id": identity}))
+    for child in objects_in(run, "child_runs"):
+        yield from _read_langsmith({"trace_id": run.get("trace_id") or identity, **child}, name)
+
+
+def _langsmith_span(run: Mapping[str, Any]) -> ForeignSpan:
+    title = str(run.get("name") or run["run_type"])
+    start = nanoseconds_of(run.get("start_time"), "start_time")
+    parents = run.get("parent_run_ids")
+    parent = run.get("parent_run_id") or _above(run)
+    if not parent and isinstance(parents, list) and parents:
+        parent = parents[-1]
+    known = object_in(run.get("extra"), "metadata")
+    error = run.get("error")
+    of_order = str(run.get("dotted_order") or "").split(".")[0].partition("Z")[2]
+    return ForeignSpan(
+        trace_id=str(run.get("trace_id") or of_order or run.get("id") or ""),
+        span_id=str(run.get("id") or ""),
+        parent_id=str(parent or ""),
+        name=title,
+        start=start,
+        end=moment_or_zero(run.get("end_time")),
+        attributes={
+            **_langsmith_attributes(run, title, known, is_root=not parent),
+            semconv.CONVERSATION_ID: known.get("thread_id") or known.get("session_id"),
+            "metadata": whole_text(known) if known else None,
+        },
+        error=whole_text(error) if error else None,
+        service=str(run.get("session_name") or ""),
+        scope="langsmith",
+    )
+
+
+def _langsmith_attributes(
+    run: Mapping[str, Any], title: str, metadata: Mapping[str, Any], *, is_root: bool
+) -> dict[str, Any]:
+    kind, inputs, outputs = run["run_type"], run.get("inputs"), run.get("outputs")
+    usages = (run, metadata.get("usage_metadata"), *(at(outputs, path) for path in _USAGE))
+    acts = kind == "chain" and "langgraph_node" not in metadata and not title.startswith(_PLUMBING)
+    return {
+        **({semconv.AGENT_NAME: title} if acts and not is_root else {}),
+        **of_kind(
+            {"llm": semconv.CHAT, "tool": semconv.EXECUTE_TOOL}.get(kind, ""),
+            title,
+            inputs,
+            outputs,
+            is_root=is_root,
+            model=metadata.get("ls_model_name"),
+            usage=next(filter(None, map(usage_of, usages)), None),
+        ),
+    }
+
+
+def _above(run: Mapping[str, Any]) -> str:
+    """Return the parent that the dotted order names, whose parts end with the runs' ids."""
+    parts = str(run.get("dotted_order") or "").split(".")
+    return parts[-2].partition("Z")[2] if len(parts) > 1 else ""
+
+
+LANGSMITH = Format(
+    name="langsmith",
+    title="LangSmith runs",
+    recognised="`run_type` and `start_time`",
+    read=_read_langsmith,
+    keys=("id", "run_type", "start_time"),
+    record=lambda value: (
+        is_record(value, "run_type", "start_time") and bool(value.keys() & {"id", "run_id"})
+    ),
 )

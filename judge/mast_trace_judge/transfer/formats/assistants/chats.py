@@ -12,6 +12,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     Transcript,
     is_record,
     moment_or_zero,
+    object_in,
     objects_in,
     usage_of,
     word_in,
@@ -104,15 +105,14 @@ def _browser_entry(place: int, step: Mapping[str, Any]) -> Entry:
         if result:
             said = result.get("extracted_content") or error or ""
             results.append(Result(str(said), identity, error=str(error) if error else None))
-    metadata = step.get("metadata")
-    start = metadata.get("step_start_time") if isinstance(metadata, dict) else None
+    metadata = object_in(step, "metadata")
     return Entry(
         "assistant",
         "browser-use",
         "\n".join(str(text) for text in texts if text),
         calls=tuple(calls),
         results=tuple(results),
-        time=moment_or_zero(start),
+        time=moment_or_zero(metadata.get("step_start_time")),
         usage=usage_of(metadata),
     )
 

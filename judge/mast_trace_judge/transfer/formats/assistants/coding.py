@@ -9,6 +9,7 @@ from typing import Any
 
 from mast_trace.trajectory.span_messages import objects
 from mast_trace.trajectory.vocabulary import integer
+from mast_trace_judge.transfer.formats.chat import item_entry
 from mast_trace_judge.transfer.formats.conversation import (
     Entry,
     Result,
@@ -21,13 +22,13 @@ from mast_trace_judge.transfer.formats.kinds import (
     Transcript,
     is_record,
     moment_or_zero,
+    object_in,
     objects_in,
     usage_of,
     usage_of_models,
     word_in,
 )
 from mast_trace_judge.transfer.formats.messages import call_of, entry_of, text_of_parts
-from mast_trace_judge.transfer.formats.responses import item_entry
 
 # -- Claude Code ----------------------------------------------------------------------------------
 
@@ -225,8 +226,8 @@ def _event_entry(line: Mapping[str, Any]) -> Entry | None:
         return None
     given = next(({key: item[key]} for key in _GIVEN if item.get(key) is not None), None)
     arguments = given["arguments"] if given and "arguments" in given else given
-    result, error = item.get("result"), word_in(item.get("error"), "message")
-    content = result.get("content") if isinstance(result, dict) else None
+    content = object_in(item, "result").get("content")
+    error = word_in(item.get("error"), "message")
     text = word_in(item, "aggregated_output") or text_of_parts(content) or error
     has_failed = bool(error or item.get("exit_code") or item.get("status") == "failed")
     identity = word_in(item, "id")
