@@ -12,14 +12,13 @@ from xml.etree import ElementTree as ET
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards import document
-from mast_trace_dashboards.document import DataTable, Heading, Sentence, Words
+from mast_trace_dashboards.document import DataTable, Heading, Part, Sentence, Words
 from mast_trace_dashboards.printable import safe
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.gate.comparison import FAILURES, ComparedRate, Finding, RateComparison, Side
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.document import Part
 
 _EXAMPLES = 5
 _CODES = tuple(FAILURE_MODES)

@@ -15,8 +15,6 @@ from mast_trace_judge.local.outcome import with_said_outcome
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from mast_trace.trajectory import SpanRecord, Trajectory
-    from mast_trace_collector.storage.runs import RunSummary
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.judge import Judge
     from mast_trace_judge.local.layers import LocalFindings

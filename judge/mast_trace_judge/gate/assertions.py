@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from mast_trace import semconv
 from mast_trace.replay.run_files import runs_of
@@ -28,9 +28,6 @@ from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.pricing import PriceConfig
 from mast_trace_judge.pricing.bands import OwnPrice, bands_of, cost_of
 from mast_trace_judge.verdict import SHOWN_FROM, Evidence, ModeFinding
-
-if TYPE_CHECKING:
-    from mast_trace_judge.verdict import ModeFinding
 
 _LONGEST_LINE: Final = 160
 _MOST: Final = 5

@@ -5,17 +5,12 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mast_trace.trajectory import Step, StepKind
-from mast_trace_judge.multi_agent.measure import Measure, Question, mean, measure, ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from mast_trace_judge.multi_agent.measure import TeamRun
-
+from mast_trace_judge.multi_agent.measure import Measure, Question, TeamRun, mean, measure, ratio
 
 ROLES: Final = Question(
     "roles",

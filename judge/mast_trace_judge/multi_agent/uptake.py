@@ -11,17 +11,13 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mast_trace.trajectory import StepKind
-from mast_trace_judge.multi_agent.measure import Measure, Question, measure, ratio
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from mast_trace_judge.multi_agent.measure import TeamRun
+from mast_trace_judge.multi_agent.measure import Measure, Question, TeamRun, measure, ratio
 
 _WORD = re.compile(r"\d+(?:[.,:/-]\d+)*|[^\W\d_]{3,}", re.UNICODE)
 _COMPARED: Final = 100_000

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace.trajectory import trajectory_from_dict
+from mast_trace.trajectory import Trajectory, trajectory_from_dict
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.batch import read_alone
 from mast_trace_judge.store.labels import NO_MODES, HumanLabel, labels_of
 from mast_trace_judge.study.set_files import CARD, FORMAT, PARQUET, RUNS, shapes_of
 
 if TYPE_CHECKING:
-    from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
 
 _SUFFIX = re.compile(r"\s*\(.*\)\s*$")

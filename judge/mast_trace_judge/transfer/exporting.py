@@ -17,6 +17,7 @@ from mast_trace_judge.local.long_runs import MOST_SPANS
 from mast_trace_judge.proof import as_shown
 from mast_trace_judge.store.confirmations import confirmations_of, outdated
 from mast_trace_judge.store.labels import label_of
+from mast_trace_judge.store.records import utc
 from mast_trace_judge.store.verdict_rows import verdict_of
 from mast_trace_judge.transfer.run_json import LongRun
 
@@ -265,8 +266,7 @@ def _rows(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _utc(moment: datetime) -> str:
-    aware = moment.replace(tzinfo=timezone.utc) if moment.tzinfo is None else moment
-    return aware.astimezone(timezone.utc).isoformat()
+    return utc(moment).astimezone(timezone.utc).isoformat()
 
 
 def _nanoseconds(since: datetime | None) -> int:

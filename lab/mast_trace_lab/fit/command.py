@@ -20,7 +20,13 @@ from mast_trace_dashboards.whole_files import write_whole
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.planted import certain, left_out_words
-from mast_trace_judge.study.labelled import labelled_run, labelled_runs, operator_of, read_injected
+from mast_trace_judge.study.labelled import (
+    LabelledRun,
+    labelled_run,
+    labelled_runs,
+    operator_of,
+    read_injected,
+)
 from mast_trace_judge.study.training import FEWEST_LABELS
 from mast_trace_lab.fit.fit_on import REPEATS, fit_on
 from mast_trace_lab.fit.labels import INJECTION, PERSON, REPLAY, source_of
@@ -31,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.study.labelled import LabelledRun
     from mast_trace_lab.fit.report import FitReport
 
 

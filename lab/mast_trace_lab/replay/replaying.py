@@ -21,9 +21,9 @@ from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.batch import read_alone
 from mast_trace_judge.store.replay_plans import masks_of
-from mast_trace_lab.program.setup import setup_of
+from mast_trace_lab.program.setup import Setup, setup_of
 from mast_trace_lab.replay.changes import NotConfirmable
-from mast_trace_lab.replay.masks import NotMaskable, keep_masks, propose
+from mast_trace_lab.replay.masks import Mask, NotMaskable, keep_masks, propose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.programs import Program
     from mast_trace_lab.program.conducting import Progress as State
-    from mast_trace_lab.program.setup import Setup
     from mast_trace_lab.replay import Replayed
-    from mast_trace_lab.replay.masks import Mask
 
 
 INTERRUPTED: Final = 130

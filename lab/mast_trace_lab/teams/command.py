@@ -11,7 +11,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import print_document, print_json, shown_progress, warn
-from mast_trace_dashboards.document import Heading, Sentence
+from mast_trace_dashboards.document import Heading, Part, Sentence
 from mast_trace_dashboards.run_names import NotFound, parse_time, service_names
 from mast_trace_lab.teams.profile import (
     MOST_RUNS,
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.document import Part
 
 
 def profile(

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.document import DataTable, Sentence
+from mast_trace_dashboards.document import DataTable, Part, Sentence
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.streaming import streamed
 from mast_trace_dashboards.web.views import StoredPages
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from starlette.templating import Jinja2Templates
 
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.document import Part
 
 MOST: Final = 3
 """Most experiments of which a page shows more than the name, the ones with the latest runs."""

@@ -21,6 +21,7 @@ from mast_trace_collector.storage.removal.tombstone_file import (
     read_tombstones,
 )
 from mast_trace_collector.storage.removal.tombstones import (
+    Key,
     Tombstone,
     find_tombstones,
     new_stamp,
@@ -37,7 +38,6 @@ from mast_trace_dashboards.run_names import NotFound, SharedId, parse_time, reso
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.removal.erasure import Erasure
-    from mast_trace_collector.storage.removal.tombstones import Key
 
 _SHOWN: Final = 20
 

@@ -12,7 +12,12 @@ from mast_trace_judge.local.attribution import attribute
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.planted import left_out_words
 from mast_trace_judge.study.bench import held_out, methods
-from mast_trace_judge.study.bench.held_out import HeldOut, places_seen, scores_by_sample
+from mast_trace_judge.study.bench.held_out import (
+    HeldOut,
+    Predictions,
+    places_seen,
+    scores_by_sample,
+)
 from mast_trace_judge.study.bench.methods import (
     RuleRecall,
     left_out_of,
@@ -27,7 +32,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_judge.local.attribution.profile import Profile
-    from mast_trace_judge.study.bench.held_out import Predictions
     from mast_trace_judge.study.labelled import LabelledRun
 
     Judges = Mapping[str, Callable[[LabelledRun], Prediction]]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from mast_trace_judge.local.attribution import UNTRAINED, attribute, summarise
 from mast_trace_judge.local.attribution.cascade import cascade
@@ -12,15 +13,8 @@ from mast_trace_judge.local.attribution.profile import Profile, choose_profile
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.planted import certain
 from mast_trace_judge.study.bench.scoring import Prediction
-from mast_trace_judge.study.labelled import is_set, operator_of, read_injected
+from mast_trace_judge.study.labelled import LabelledRun, is_set, operator_of, read_injected
 from mast_trace_judge.verdict import SHOWN_FROM
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from mast_trace_judge.study.labelled import LabelledRun
-
 
 REPLAYED = "proved by replay"
 PLANTED = "planted faults"
