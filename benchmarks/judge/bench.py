@@ -31,7 +31,7 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.study.agreement import Agreement, agreement, step_agreement, wilson
 from mast_trace_judge.study.bench import Report, score_parts
-from mast_trace_judge.study.bench.held_out import held_out
+from mast_trace_judge.study.bench.methods import held_out
 from mast_trace_judge.study.bench.rendering import markdown_rows, table, tables, write_markdown
 from mast_trace_judge.study.training import REPEATS
 from mast_trace_judge.verdict import SHOWN_FROM
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.study.bench import Judges
-    from mast_trace_judge.study.bench.held_out import HeldOut, Predictions
+    from mast_trace_judge.study.bench.methods import HeldOut, Predictions
     from mast_trace_judge.study.labelled import LabelledRun
 
     Parts = Mapping[str, Sequence[LabelledRun]]

@@ -11,7 +11,7 @@ from judge.builders import RunBuilder
 from judge.data import labelled_runs
 from published.opinions import Opinion, join, paired_rows, read_opinion, recorded_answers
 
-from mast_trace_judge.study.bench.held_out import HeldOut, held_out
+from mast_trace_judge.study.bench.methods import HeldOut, held_out
 from mast_trace_judge.study.labelled import LabelledRun
 from mast_trace_judge.study.training import REPEATS
 

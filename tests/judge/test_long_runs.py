@@ -22,7 +22,7 @@ from mast_trace_judge.judge import Judge
 from mast_trace_judge.local import long_runs
 from mast_trace_judge.store import verdicts as verdict_store
 from mast_trace_judge.transfer import exporting
-from mast_trace_judge.transfer.run_json import LongRun
+from mast_trace_judge.transfer.exporting import LongRun
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:

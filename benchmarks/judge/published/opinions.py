@@ -19,7 +19,7 @@ from mast_trace_judge.llm.verification import ModelReading, Suggestion
 from mast_trace_judge.local.attribution import summarise
 from mast_trace_judge.local.attribution.calibration import fit_calibration, ranked
 from mast_trace_judge.local.layers import LocalFindings, judge_by_rules
-from mast_trace_judge.study.bench.held_out import Distribution, HeldOut, predicted
+from mast_trace_judge.study.bench.methods import Distribution, HeldOut, predicted
 from mast_trace_judge.study.bench.scoring import Prediction
 from mast_trace_judge.study.labelled import same_agent
 

@@ -26,7 +26,7 @@ from mast_trace.trajectory.copies import without_copies
 from mast_trace_judge.gate.case_files import Case
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.pricing import PriceConfig
-from mast_trace_judge.pricing.bands import OwnPrice, bands_of, cost_of
+from mast_trace_judge.pricing.prices import OwnPrice, bands_of, cost_of
 from mast_trace_judge.verdict import SHOWN_FROM, Evidence, ModeFinding
 
 _LONGEST_LINE: Final = 160

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from mast_trace.trajectory import StepKind
+from mast_trace_judge.multi_agent.exchange import words_of
 from mast_trace_judge.multi_agent.measure import Measure, Question, TeamRun, mean, measure, ratio
-from mast_trace_judge.multi_agent.uptake import words_of
 
 CONCURRENCY: Final = Question(
     "concurrency",

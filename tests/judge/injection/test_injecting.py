@@ -26,7 +26,7 @@ from mast_trace_judge.store.injections import Injection, injections, take_over
 from mast_trace_judge.store.labels import labels_of
 from mast_trace_judge.study.labelled import labelled_runs, read_injected
 from mast_trace_judge.study.set_files import shapes_of, write_set
-from mast_trace_judge.transfer.labelled_sets import take_set
+from mast_trace_judge.transfer.importing import take_set
 from mast_trace_lab.inject import injecting
 from mast_trace_lab.inject.dataset import build
 from mast_trace_lab.inject.injecting import STOPPED, Injected, NotInjectable, inject

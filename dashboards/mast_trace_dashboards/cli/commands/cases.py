@@ -30,8 +30,7 @@ from mast_trace_judge.gate.case_files import (
     write_case,
 )
 from mast_trace_judge.store.replay_plans import masks_of
-from mast_trace_judge.transfer.exporting import export_runs
-from mast_trace_judge.transfer.run_json import LongRun
+from mast_trace_judge.transfer.exporting import LongRun, export_runs
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store

@@ -33,7 +33,7 @@ from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.labels import HumanLabel, labels_of
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.model_records import ModelRecord, model_records
-from mast_trace_judge.store.verdict_rows import verdict_of
+from mast_trace_judge.store.records import verdict_of
 from mast_trace_judge.study.agreement import (
     Agreement,
     StepAgreement,

@@ -30,8 +30,7 @@ from mast_trace_judge.transfer.exporting import (
     write_parquet,
 )
 from mast_trace_judge.transfer.formats import FORMATS, format_named
-from mast_trace_judge.transfer.importing import Importer, Taken
-from mast_trace_judge.transfer.labelled_sets import take_set
+from mast_trace_judge.transfer.importing import Importer, Taken, take_set
 from mast_trace_judge.transfer.reading import (
     NO_FILES,
     Piece,
