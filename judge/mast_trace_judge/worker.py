@@ -24,12 +24,12 @@ from mast_trace_collector.storage.runs import RunSummary, finished_runs, unread_
 from mast_trace_judge.batch import JudgedLocally, chunks_of, judge_chunk
 from mast_trace_judge.config import WorkerConfig
 from mast_trace_judge.patterns.naming import pattern_steps
-from mast_trace_judge.side_jobs import IndexPace, SideJobs, Step, to_the_end
+from mast_trace_judge.side_jobs import IndexPace, SideJobs, to_the_end
 from mast_trace_judge.store.confirmations import show_missing
 from mast_trace_judge.store.facts import FactsIndexer
 from mast_trace_judge.store.good_runs import GoodRuns
 from mast_trace_judge.store.workers import BEAT, Workers
-from mast_trace_judge.verdict_writer import Judged, Key, VerdictWriter, key_of
+from mast_trace_judge.verdict_writer import Key, VerdictWriter, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.judge import Judge
     from mast_trace_judge.local.layers import LocalFindings
+    from mast_trace_judge.side_jobs import Step
     from mast_trace_judge.verdict import Verdict
+    from mast_trace_judge.verdict_writer import Judged
 
 _SHOW_EVERY = 60.0
 """Seconds after which conclusions of replays are shown that nobody has shown yet."""

@@ -123,8 +123,6 @@ RUN: Final = Dashboard(
             ),
             stat("Steps", "Messages, tool calls, model actions.", sql("run", "Steps")),
             stat("Duration", "From first to last span.", sql("run", "DurationMs"), unit="ms"),
-        ),
-        (
             table(
                 "Verdict",
                 "The judge's findings, with their reasons.",
@@ -137,8 +135,6 @@ RUN: Final = Dashboard(
                 ),
                 height=4,
             ),
-        ),
-        (
             table(
                 "What happened",
                 "Messages, tool calls, turns and model calls by time; the decisive step is marked.",
@@ -153,8 +149,6 @@ RUN: Final = Dashboard(
                 height=14,
                 overrides=(field_override("Duration", unit="ms"), _MARKED),
             ),
-        ),
-        (
             Panel(
                 "traces",
                 "Trace",
@@ -234,8 +228,6 @@ OVERVIEW: Final = Dashboard(
                 empty=NOT_EXAMINED,
                 width=8,
             ),
-        ),
-        (
             lines(
                 "Runs by outcome",
                 "Finished runs by outcome.",
@@ -248,8 +240,6 @@ OVERVIEW: Final = Dashboard(
                 width=16,
             ),
             _ALERTS,
-        ),
-        (
             table(
                 "What got worse",
                 "Each failure mode in this range and in as long a time before it, largest rise "

@@ -25,7 +25,7 @@ from mast_trace_dashboards.mcp_server.reading import (
     pattern_of,
     patterns_of,
 )
-from mast_trace_dashboards.plugins import Plugin, StoreOf
+from mast_trace_dashboards.plugins import Plugin
 from mast_trace_dashboards.printable import json_text
 from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.store.labels import HumanLabel, save_labels
@@ -33,6 +33,7 @@ from mast_trace_judge.store.labels import HumanLabel, save_labels
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.found_run import FoundRun
+    from mast_trace_dashboards.plugins import StoreOf
 
 logger = logging.getLogger(__name__)
 _RUNS = "mast-trace://runs/{run}"

@@ -18,12 +18,14 @@ from starlette.exceptions import HTTPException
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.security import ProjectKeys, Right, hash_of, is_loopback
-from mast_trace_dashboards.web.config import Network, WebConfig
+from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_dashboards.web.visitor import OPERATOR, Visitor
 
 if TYPE_CHECKING:
     from starlette.requests import HTTPConnection
     from starlette.types import Scope
+
+    from mast_trace_dashboards.web.config import Network
 
 
 _MOST_SESSIONS = 10_000

@@ -39,7 +39,7 @@ from mast_trace_judge.patterns.name_record import (
     readable,
 )
 from mast_trace_judge.patterns.places import STAGE, TABLE, Lapsed, Unnamed, due
-from mast_trace_judge.side_jobs import IndexPace, Step, to_the_end
+from mast_trace_judge.side_jobs import IndexPace, to_the_end
 from mast_trace_judge.store.ledger import JudgeCall, LedgerWithoutAnswers
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.config import WorkerConfig
     from mast_trace_judge.judge import Judge
+    from mast_trace_judge.side_jobs import Step
 
 
 _STILL_THERE: Final = """SELECT uniqExact(TraceId) AS Runs FROM mast_pattern_runs

@@ -13,7 +13,7 @@ from mast_trace_collector.storage.runs import RunSummary, summary_of
 from mast_trace_judge.batch import JudgedLocally, chunks_of, judge_chunk
 from mast_trace_judge.store import verdicts as verdict_store
 from mast_trace_judge.store.good_runs import GoodRuns
-from mast_trace_judge.verdict_writer import Judged, VerdictWriter, key_of
+from mast_trace_judge.verdict_writer import VerdictWriter, key_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.judge import Judge
     from mast_trace_judge.verdict import Verdict
+    from mast_trace_judge.verdict_writer import Judged
 
 _AT_ONCE = 8
 _RUNS = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mast_trace_dashboards.plugins import Plugin, Section, StoreOf
+from mast_trace_dashboards.plugins import Plugin, Section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
     from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.plugins import StoreOf
     from mast_trace_dashboards.web.views import Web
 
 

@@ -14,7 +14,6 @@ from mast_trace_judge.planted import left_out_words
 from mast_trace_judge.study.bench import methods
 from mast_trace_judge.study.bench.methods import (
     HeldOut,
-    Predictions,
     RuleRecall,
     left_out_of,
     places_seen,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_judge.local.attribution.profile import Profile
+    from mast_trace_judge.study.bench.methods import Predictions
     from mast_trace_judge.study.labelled import LabelledRun
 
     Judges = Mapping[str, Callable[[LabelledRun], Prediction]]
