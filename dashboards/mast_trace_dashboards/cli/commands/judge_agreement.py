@@ -36,12 +36,14 @@ from mast_trace_judge.store.model_records import ModelRecord, model_records
 from mast_trace_judge.store.records import verdict_of
 from mast_trace_judge.study.agreement import (
     Agreement,
+    SelfConsistency,
     StepAgreement,
     agreement,
+    panel_votes,
+    self_consistency,
     step_agreement,
     wilson,
 )
-from mast_trace_judge.study.panel_votes import SelfConsistency, panel_votes, self_consistency
 from mast_trace_judge.study.rejudge import RunDiff, Selection, VersionDiff, diff_versions, rejudge
 
 if TYPE_CHECKING:
