@@ -24,7 +24,7 @@ from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
 from mast_trace_dashboards.web.conversation.graph import BOX_WIDTH, WIDTH, Graph, drawn
 from mast_trace_dashboards.web.conversation.table import Choice, table_of
 from mast_trace_dashboards.web.filters import AGES, ORDERS, OUTCOMES, Filters, read_form, whole
-from mast_trace_dashboards.web.finding.pages import FindingPages
+from mast_trace_dashboards.web.finding.pages import FindingPages, TotalsPages
 from mast_trace_dashboards.web.finding.queue_view import (
     LABELLED,
     QUEUE,
@@ -34,7 +34,6 @@ from mast_trace_dashboards.web.finding.queue_view import (
     seal_of,
 )
 from mast_trace_dashboards.web.finding.run_list import RunList
-from mast_trace_dashboards.web.finding.totals import TotalsPages
 from mast_trace_dashboards.web.loaded_run import LoadedRun, read_upload
 from mast_trace_dashboards.web.pattern_pages import PatternPages
 from mast_trace_dashboards.web.rows import CLIP, blocks
