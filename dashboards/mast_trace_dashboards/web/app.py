@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -352,7 +353,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        percent=_percent, moment=_moment, ago=_ago, seconds=_seconds, visible=visible
+        percent=_percent,
+        moment=_moment,
+        ago=_ago,
+        seconds=partial(in_words, space=_SPACE),
+        visible=visible,
     )
     made.filters.update(named=named, run_key=run_key)
     made.globals.update(longest_link=_LONGEST_LINK)
@@ -400,7 +405,3 @@ def _ago(value: datetime) -> str:
         if seconds >= size:
             return f"{seconds // size:.0f}{_SPACE}{unit} ago"
     return "just now"
-
-
-def _seconds(milliseconds: float) -> str:
-    return in_words(milliseconds, space=_SPACE)

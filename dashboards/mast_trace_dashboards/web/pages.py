@@ -21,7 +21,7 @@ from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.query import side_by_side
 from mast_trace_dashboards.run_names import newest_runs
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
-from mast_trace_dashboards.web.conversation.graph import BOX_WIDTH, WIDTH, Graph, drawn
+from mast_trace_dashboards.web.conversation.graph import BOX_WIDTH, WIDTH, drawn
 from mast_trace_dashboards.web.conversation.table import Choice, table_of
 from mast_trace_dashboards.web.filters import AGES, ORDERS, OUTCOMES, Filters, read_form, whole
 from mast_trace_dashboards.web.finding.pages import FindingPages, TotalsPages
@@ -172,7 +172,9 @@ class Pages(PatternPages):
             "modes": FAILURE_MODES,
             "first_steps": lambda opened: _some_steps(opened.page, 0, opened.page.count),
             "choice": choice,
-            "graph_of": lambda page: _graph_of(page, choice),
+            "graph_of": lambda page: drawn(
+                page.outline.said, page.outline.handed, page.colours, choice, page.blamed
+            ),
             "table_of": lambda page: table_of(page.outline.said, page.outline.handed, choice),
             "widths": (WIDTH, BOX_WIDTH),
         }
@@ -360,10 +362,6 @@ def _steps_in(text: str, count: int) -> tuple[int, ...]:
             raise HTTPException(400, f"The run has steps 0 to {count - 1}, not {stated}.")
         steps.append(number)
     return tuple(dict.fromkeys(steps))
-
-
-def _graph_of(page: Page, choice: Choice) -> Graph | None:
-    return drawn(page.outline.said, page.outline.handed, page.colours, choice, page.blamed)
 
 
 def _number(text: str) -> int:

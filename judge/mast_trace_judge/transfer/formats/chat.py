@@ -327,6 +327,7 @@ PLAIN = Format(
 
 _ASKED = frozenset({"function_call", "custom_tool_call"})
 _ANSWERED = frozenset({"function_call_output", "custom_tool_call_output"})
+_PARTS = frozenset({"output_text", "input_text"})
 _REASONED = "reasoning"
 _SILENT = frozenset({_REASONED, "mcp_list_tools", "compaction"})
 _RESULTS = ("output", "results", "outputs", "result")
@@ -342,17 +343,13 @@ def _is_item(value: Any) -> bool:
         return "call_id" in value
     if kind == "message" and "role" in value:
         parts = value.get("content")
-        return isinstance(parts, list) and any(_is_part(part) for part in parts)
+        return isinstance(parts, list) and any(word_in(part, "type") in _PARTS for part in parts)
     return (kind == _REASONED and "summary" in value) or _is_hosted(value)
 
 
 def is_reasoning(value: Any) -> bool:
     """Return whether an item holds content that only the model sees, or none."""
     return word_in(value, "type") in _SILENT
-
-
-def _is_part(part: Any) -> bool:
-    return word_in(part, "type") in {"output_text", "input_text"}
 
 
 def _is_hosted(value: dict[str, Any]) -> bool:

@@ -100,10 +100,6 @@ def _crewai_line(head: re.Match[str], text: str) -> dict[str, str]:
     return told
 
 
-def _is_crewai(value: Any) -> bool:
-    return is_record(value, "timestamp", "task", "agent", "status")
-
-
 def _crewai_entry(line: Mapping[str, Any]) -> Entry:
     agent, time = word_in(line, "agent").strip(), moment_or_zero(line.get("timestamp"))
     if line["status"] == "started":
@@ -120,7 +116,7 @@ CREWAI = Format(
         transcript_of([_crewai_entry(line) for line in objects(value)], name, framework="crewai")
     ],
     keys=("timestamp", "task", "agent", "status"),
-    message=_is_crewai,
+    message=lambda value: is_record(value, "timestamp", "task", "agent", "status"),
     entry=_crewai_entry,
     text=TextLog(begin=_CREWAI_HEAD, head=_CREWAI_HEAD, value=_crewai_line),
 )
