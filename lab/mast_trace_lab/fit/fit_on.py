@@ -24,14 +24,7 @@ from mast_trace_lab.fit.decision import (
 from mast_trace_lab.fit.detector import detect, fingerprints
 from mast_trace_lab.fit.gate import PHRASES, POSITION, STEPS, OnPeople, gate
 from mast_trace_lab.fit.gate import nested as nested_people
-from mast_trace_lab.fit.labels import (
-    INJECTION,
-    PERSON,
-    Label,
-    labels_from,
-    prevalence,
-    units_of,
-)
+from mast_trace_lab.fit.labels import INJECTION, PERSON, Label, labels_from, prevalence, units_of
 from mast_trace_lab.fit.models import (
     JOINT,
     OPERATOR,

@@ -13,13 +13,7 @@ from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Proje
 from mast_trace_dashboards.cli.output import print_document, print_json, shown_progress, warn
 from mast_trace_dashboards.document import Heading, Part, Sentence
 from mast_trace_dashboards.run_names import NotFound, parse_time, service_names
-from mast_trace_lab.teams.profile import (
-    MOST_RUNS,
-    Gap,
-    left_out,
-    service_profile,
-    team_gaps,
-)
+from mast_trace_lab.teams.profile import MOST_RUNS, Gap, left_out, service_profile, team_gaps
 from mast_trace_lab.teams.words import gap_words, said_of, side_words
 
 if TYPE_CHECKING:

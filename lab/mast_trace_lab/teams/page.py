@@ -17,13 +17,7 @@ from mast_trace_lab.feedback import words as experiment_words
 from mast_trace_lab.feedback.experiment import look_at
 from mast_trace_lab.feedback.queries import EXPERIMENT_ARMS
 from mast_trace_lab.teams import words as profile_words
-from mast_trace_lab.teams.profile import (
-    LEAST,
-    MOST_RUNS,
-    ServiceProfile,
-    left_out,
-    service_profile,
-)
+from mast_trace_lab.teams.profile import LEAST, MOST_RUNS, ServiceProfile, left_out, service_profile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

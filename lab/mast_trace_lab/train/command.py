@@ -22,12 +22,7 @@ from mast_trace_judge.study.bench.rendering import tables, to_json
 from mast_trace_judge.version import judge_version, own_profiles
 from mast_trace_lab.inject.dataset import SOURCES, sources_of
 from mast_trace_lab.train.examples import Question, Reward, divide, read_examples, write_examples
-from mast_trace_lab.train.export import (
-    Export,
-    Failure,
-    set_failures,
-    stored_failures,
-)
+from mast_trace_lab.train.export import Export, Failure, set_failures, stored_failures
 from mast_trace_lab.train.memory import CARDS, MemoryPlan, fitted, shape_of
 from mast_trace_lab.train.report import CurvePoint, report_of, write_report
 from mast_trace_lab.train.settings import Training, begin, setting

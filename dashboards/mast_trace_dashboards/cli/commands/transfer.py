@@ -23,21 +23,10 @@ from mast_trace_dashboards.cli.render import runs_table
 from mast_trace_dashboards.printable import counted, id_width
 from mast_trace_dashboards.run_names import newest_runs, parse_time, resolve_run
 from mast_trace_judge.study.labelled import set_at
-from mast_trace_judge.transfer.exporting import (
-    count_runs,
-    export_runs,
-    write_jsonl,
-    write_parquet,
-)
+from mast_trace_judge.transfer.exporting import count_runs, export_runs, write_jsonl, write_parquet
 from mast_trace_judge.transfer.formats import FORMATS, format_named
 from mast_trace_judge.transfer.importing import Importer, Taken, take_set
-from mast_trace_judge.transfer.reading import (
-    NO_FILES,
-    Piece,
-    Refused,
-    files_in,
-    read_source,
-)
+from mast_trace_judge.transfer.reading import NO_FILES, Piece, Refused, files_in, read_source
 from mast_trace_judge.transfer.source import STDIN, Source, UnreadableFile, source_of
 
 if TYPE_CHECKING:
