@@ -17,6 +17,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.found_run import find_run, last_changes, nearest_good
+from mast_trace_dashboards.plugins import sections_of
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.query import side_by_side
 from mast_trace_dashboards.run_names import newest_runs
@@ -38,9 +39,8 @@ from mast_trace_dashboards.web.loaded_run import LoadedRun, read_upload
 from mast_trace_dashboards.web.pattern_pages import PatternPages
 from mast_trace_dashboards.web.rows import CLIP, blocks
 from mast_trace_dashboards.web.run_view import PAGE, Page
-from mast_trace_dashboards.web.sections import sections_of
-from mast_trace_dashboards.web.streaming import in_blocks, streamed
 from mast_trace_dashboards.web.text_changes import MOST_SHOWN
+from mast_trace_dashboards.web.views import in_blocks, streamed
 from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
 

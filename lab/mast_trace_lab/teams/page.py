@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.document import DataTable, Part, Sentence
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.web.streaming import streamed
-from mast_trace_dashboards.web.views import StoredPages
+from mast_trace_dashboards.web.views import StoredPages, streamed
 from mast_trace_lab.feedback import words as experiment_words
 from mast_trace_lab.feedback.experiment import look_at
 from mast_trace_lab.feedback.queries import EXPERIMENT_ARMS

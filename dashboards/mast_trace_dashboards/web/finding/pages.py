@@ -15,6 +15,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from mast_trace.taxonomy import mode_words
 from mast_trace_dashboards.cost_words import cost_words
+from mast_trace_dashboards.plugins import sections_of
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.groups import GROUPS
 from mast_trace_dashboards.queries.query import side_by_side
@@ -35,9 +36,7 @@ from mast_trace_dashboards.web.finding.run_list import (
 )
 from mast_trace_dashboards.web.finding.seen_view import seen_view, tree_of
 from mast_trace_dashboards.web.finding.text_search import SearchHits, TextHit, TextSearch
-from mast_trace_dashboards.web.sections import sections_of
-from mast_trace_dashboards.web.streaming import in_blocks, streamed
-from mast_trace_dashboards.web.views import StoredPages
+from mast_trace_dashboards.web.views import StoredPages, in_blocks, streamed
 from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_judge.store.model_records import model_records
 from mast_trace_judge.study.agreement import wilson
