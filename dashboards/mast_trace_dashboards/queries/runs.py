@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from mast_trace_dashboards.queries.ingestion import SPAN, counted_elsewhere
 from mast_trace_dashboards.queries.query import Column, Param, Query, limit
 from mast_trace_dashboards.queries.sql import (
     BUCKET,
@@ -20,7 +21,6 @@ from mast_trace_dashboards.queries.sql import (
     STARTED,
     judged_runs,
 )
-from mast_trace_dashboards.queries.tool_calls import SPAN, counted_elsewhere
 
 TOTALS: Final = (
     "what spans, errors and tokens are: exact; at least (a run of millions of spans, a number that does "

@@ -25,7 +25,7 @@ from mast_trace_judge.store.confirmations import take_over
 from mast_trace_judge.store.injections import Injection
 from mast_trace_judge.store.injections import take_over as take_faults_over
 from mast_trace_judge.store.labels import HumanLabel, save_labels, unstored
-from mast_trace_judge.study.set_files import FORMAT, shapes_of
+from mast_trace_judge.study.labelled import FORMAT, shapes_of
 from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
 from mast_trace_judge.transfer.formats.own_export import EXPORT, confirmation_in
 from mast_trace_judge.transfer.reading import Piece

@@ -22,7 +22,7 @@ from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.planted import UNCERTAIN, is_uncertain
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.replay_plans import masks_of
-from mast_trace_judge.study.set_files import CARD, PARQUET, RUNS, has_parquet
+from mast_trace_judge.study.labelled import CARD, PARQUET, RUNS, has_parquet
 from mast_trace_lab.inject.dataset import build
 from mast_trace_lab.inject.faults import chosen, faults_of
 from mast_trace_lab.inject.injecting import STOPPED, Injected, NotInjectable, inject

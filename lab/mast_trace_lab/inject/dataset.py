@@ -20,7 +20,7 @@ from mast_trace_dashboards.printable import counted
 from mast_trace_judge.batch import read_alone
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.injections import Injection, injections
-from mast_trace_judge.study.set_files import CARD, FORMAT, write_set
+from mast_trace_judge.study.labelled import CARD, FORMAT, write_set
 from mast_trace_lab.inject.operators import OPERATORS
 
 if TYPE_CHECKING:
