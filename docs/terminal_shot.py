@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
 from mast_trace_dashboards.cli.commands.demo import report
-from mast_trace_dashboards.cli.run_view import load
+from mast_trace_dashboards.cli.render import load
 from mast_trace_dashboards.local import demo
 from mast_trace_lab.confirm import demo as demo_confirmation
 

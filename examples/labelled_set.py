@@ -30,8 +30,8 @@ from team_policies import VOICES, policy
 from mast_trace.exceptions import MastTraceError
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_judge.batch import read_alone
 from mast_trace_judge.local.layers import judge_by_rules
-from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.dataset import build
 from mast_trace_lab.inject.injecting import inject
 from mast_trace_lab.program.budget import Budget

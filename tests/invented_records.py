@@ -10,7 +10,7 @@ from judge.builders import RunBuilder
 
 from mast_trace.trajectory import to_dict
 from mast_trace_judge.confirmation import Contrast
-from mast_trace_judge.study.datasets.set_files import FORMAT, write_set
+from mast_trace_judge.study.labelled import FORMAT, write_set
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ import mast_trace
 from mast_trace.messages import Message
 from mast_trace.testing import capture_spans
 from mast_trace_collector.storage.span_writer import SpanWriter
-from mast_trace_judge.multi_agent.team_run import TeamRun, team_run
+from mast_trace_judge.multi_agent.measure import TeamRun, team_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

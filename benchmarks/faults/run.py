@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from generate import Case, cases
 
-from mast_trace_dashboards.cli.commands.judge_bench import unstored
+from mast_trace_dashboards.cli.commands.judge import unstored
 from mast_trace_judge.assembly import assemble
-from mast_trace_judge.gate.subjects import step_line
+from mast_trace_judge.gate.assertions import step_line
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.verdict import Evidence
 

@@ -26,12 +26,12 @@ from published.who_and_when import SUBSETS, read_who_and_when
 from rich.console import Console
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards.cli.commands.judge_bench import ask_model
+from mast_trace_dashboards.cli.commands.judge import ask_model
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.study.agreement import Agreement, agreement, step_agreement, wilson
 from mast_trace_judge.study.bench import Report, score_parts
-from mast_trace_judge.study.bench.held_out import held_out
+from mast_trace_judge.study.bench.methods import held_out
 from mast_trace_judge.study.bench.rendering import markdown_rows, table, tables, write_markdown
 from mast_trace_judge.study.training import REPEATS
 from mast_trace_judge.verdict import SHOWN_FROM
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from mast_trace.trajectory import Trajectory
     from mast_trace_judge.study.bench import Judges
-    from mast_trace_judge.study.bench.held_out import HeldOut, Predictions
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.bench.methods import HeldOut, Predictions
+    from mast_trace_judge.study.labelled import LabelledRun
 
     Parts = Mapping[str, Sequence[LabelledRun]]
     Rows = list[list[str]]

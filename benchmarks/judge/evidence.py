@@ -29,13 +29,13 @@ from mast_trace_judge.local.attribution.cascade import answerable
 from mast_trace_judge.local.attribution.profile import shipped_profiles
 from mast_trace_judge.local.rules import findings_by_rule
 from mast_trace_judge.look_first import STORED, recorded_signs, rule_signs
-from mast_trace_judge.study.bench.held_out import held_out, trained
+from mast_trace_judge.study.bench.methods import held_out, trained
 from mast_trace_judge.study.training import REPEATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.labelled import LabelledRun
 
     Tries = list[tuple[int, int]]
     """The named step and the labelled one, for each run in which a sign named one."""

@@ -29,7 +29,7 @@ from mast_trace_judge.local.layers import judge_by_rules
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.labelled import LabelledRun
 
 HERE = Path(__file__).parent
 SEED, FROM_EACH = 40, 5

@@ -30,7 +30,7 @@ from published import data_folder  # noqa: E402
 from published.who_and_when import SUBSETS, read_who_and_when  # noqa: E402
 from scripted_llm import ScriptedLLM, messages_of  # noqa: E402
 
-from mast_trace_dashboards.cli.commands.judge_bench import unstored  # noqa: E402
+from mast_trace_dashboards.cli.commands.judge import unstored  # noqa: E402
 from mast_trace_judge.config import JudgeConfig  # noqa: E402
 from mast_trace_judge.judge import Judge  # noqa: E402
 from mast_trace_judge.llm.transcript import LEFT_OUT, MARK, estimate_tokens  # noqa: E402
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mast_trace.trajectory import Trajectory
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.labelled import LabelledRun
 
 _ANSWERED = 2
 _MARK = re.compile(rf"^{re.escape(MARK)}", re.MULTILINE)

@@ -26,7 +26,7 @@ from mast_trace_judge.study.training import fit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.labelled import LabelledRun
 
 SHIPPED = {
     "ag2-captain": "algorithm-generated",

@@ -39,7 +39,7 @@ from team_bounds import CLASSES, TeamClass, counts, ending, store_counts  # noqa
 
 from mast_trace.testing import capture_spans  # noqa: E402
 from mast_trace_collector.storage import Store, migrate  # noqa: E402
-from mast_trace_dashboards.cli.commands.judge_bench import unstored  # noqa: E402
+from mast_trace_dashboards.cli.commands.judge import unstored  # noqa: E402
 from mast_trace_lab.confirm.confirm import Confirming  # noqa: E402
 from mast_trace_lab.confirm.preparation import FailedRun, check  # noqa: E402
 from mast_trace_lab.program.budget import Budget  # noqa: E402

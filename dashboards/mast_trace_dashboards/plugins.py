@@ -130,3 +130,14 @@ def named_queries() -> dict[str, Query]:
             if found.setdefault(query.name, query) is not query:
                 logger.warning("the query %s of %s is left out", query.name, plugin.name)
     return found
+
+
+def sections_of(page: str, store: Store) -> list[Section]:
+    """Return the sections that plugins add to a page, in the order of the plugins.
+
+    Args:
+        page: ``agents``, ``judge`` or ``queue``.
+        store: the database; one project's, if only that may be seen.
+    """
+    asked = answers(Plugin, lambda each: tuple(each.sections(page, store)))
+    return [section for _, sections in asked for section in sections]

@@ -130,7 +130,8 @@ def modes_and_judge(found: FoundRun) -> list[Part]:
     shown = {each.step for each in (verdict.decisive, *verdict.look_first) if each}
     if others := [each for each in verdict.named_candidates if each.step not in shown]:
         title = "Other steps by position or likelihood, which is no evidence"
-        parts.append(Folded(title, [_candidate(each) for each in others]))
+        named = ((_to(each), f": {each.rule}" if each.rule else "") for each in others)
+        parts.append(Folded(title, [Sentence(line, "item") for line in named]))
     if missing := certainty.not_examined(verdict):
         parts.append(Sentence(missing, "muted"))
     by = _JUDGED_BY.get(verdict.method, "rules and local attribution")
@@ -195,10 +196,6 @@ def _cause(place: Place, places: Mapping[str, int]) -> Iterator[Part]:
     if place.good_run:
         run = Words(place.good_run, "code", f"/runs/{place.good_run}")
         yield Sentence((f"See step {place.good_step} of the good run ", run, "."), "under")
-
-
-def _candidate(each: Candidate) -> Sentence:
-    return Sentence((_to(each), f": {each.rule}" if each.rule else ""), "item")
 
 
 def _modes(verdict: Verdict, places: Mapping[str, int]) -> DataTable:
@@ -285,7 +282,10 @@ def _curve(found: Confirmation) -> Iterator[Part]:
     rows: list[list[Line]] = [
         [
             (step_link(rate.step),),
-            (*_bar(rate.successes, rate.runs, rate.low, rate.high), certainty.share_of(rate)),
+            (
+                *([Bar(rate.successes / rate.runs, rate.low, rate.high)] if rate.runs else []),
+                certainty.share_of(rate),
+            ),
             ("" if fall is None else f"{fall:+.0%}",),
             (Words(certainty.place(found, rate.step), "strong"),),
         ]
@@ -297,10 +297,6 @@ def _curve(found: Confirmation) -> Iterator[Part]:
     if len(found.curve) > _MOST_POINTS:
         said = f"The first {_MOST_POINTS} of {len(found.curve):,} tested steps."
         yield Sentence(said, "muted")
-
-
-def _bar(part: int, whole: int, low: float, high: float) -> tuple[Bar, ...]:
-    return (Bar(part / whole, low, high),) if whole else ()
 
 
 _FIX_COLUMNS: Final = (

@@ -20,9 +20,9 @@ from mast_trace_collector.storage.facts import FACTS, WRITTEN, asked, states_of
 from mast_trace_collector.storage.removal.thinning import was_left_out
 from mast_trace_collector.storage.run_spans import RECORD_COLUMNS, RunSpans, open_roots, record
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.queries.priced_calls import ASKED
+from mast_trace_dashboards.queries.costs import ASKED
 from mast_trace_judge.local.long_runs import PAGE_BYTES, outline_of, read_run
-from mast_trace_judge.transfer.run_json import run_as_json, steps_of
+from mast_trace_judge.transfer.exporting import run_as_json, steps_of
 
 if TYPE_CHECKING:
     from mast_trace.trajectory.outline import Outline

@@ -1,4 +1,4 @@
-"""Applies the local layers to finished runs, a chunk of them in one thread."""
+"""Reads finished runs, and applies the local layers to them, a chunk of them in one thread."""
 
 from __future__ import annotations
 
@@ -6,19 +6,36 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from mast_trace.trajectory import SpanRecord, Trajectory, read_trajectory
+from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import RunSummary, spans_of
-from mast_trace_judge.local.long_runs import MOST_SPANS
-from mast_trace_judge.store.runs import read_alone, trajectory_of
+from mast_trace_judge.local.long_runs import MOST_SPANS, PAGE_BYTES, read_run
+from mast_trace_judge.local.outcome import with_said_outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from mast_trace.trajectory import SpanRecord, Trajectory
     from mast_trace_collector.storage.store import Store
     from mast_trace_judge.judge import Judge
     from mast_trace_judge.local.layers import LocalFindings
     from mast_trace_judge.store.good_runs import GoodRuns
     from mast_trace_judge.verdict import Verdict
+
+
+def read_alone(store: Store, run: RunSummary) -> Trajectory:
+    """Read one run of any length, in bounded memory; see `mast_trace_judge.local.long_runs`.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    pages = RunSpans(store, run.trace_id, project=run.project, page_bytes=PAGE_BYTES)
+    return with_said_outcome(run, read_run(pages))
+
+
+def trajectory_of(run: RunSummary, spans: Sequence[SpanRecord]) -> Trajectory:
+    """Read a run from its spans, with the outcome that was recorded last."""
+    return with_said_outcome(run, read_trajectory(spans))
+
 
 _SPANS_AT_ONCE = 4000
 _RUNS_AT_ONCE = 100

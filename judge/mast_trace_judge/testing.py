@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace.testing import CapturedSpans
+    from mast_trace_judge.gate.assertions import AnyRun
     from mast_trace_judge.gate.case_files import Case
-    from mast_trace_judge.gate.subjects import AnyRun
 
 
 def assert_no_mode(

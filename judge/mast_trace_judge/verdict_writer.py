@@ -37,8 +37,8 @@ _MOST_LOGGED: Final = 1000
 _MOST_REMEMBERED: Final = 10_000
 
 
-def key_of(run: RunSummary) -> Key:
-    """Return the key of a run."""
+def key_of(run: RunSummary | Verdict) -> Key:
+    """Return the key of a run, or of the run of a verdict."""
     return (run.project, run.trace_id, run.fingerprint)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from verdict_rows import verdict_row
 
 from mast_trace_judge.confirmation import Confirmation
-from mast_trace_judge.pricing.stored_prices import COLUMNS
+from mast_trace_judge.pricing.prices import COLUMNS
 from mast_trace_judge.store.confirmations import row_of, show
 from mast_trace_judge.store.replay_plans import ReplayPlan
 

@@ -13,7 +13,7 @@ from stores import new_store
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
-from mast_trace_dashboards.web.finding.totals import PARTS
+from mast_trace_dashboards.web.finding.pages import PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

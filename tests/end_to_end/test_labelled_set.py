@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mast_trace_dashboards.cli.app import run
-from mast_trace_judge.study.datasets.injected import read_injected
+from mast_trace_judge.study.labelled import read_injected
 
 if TYPE_CHECKING:
     from collections.abc import Callable

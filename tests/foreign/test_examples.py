@@ -33,15 +33,13 @@ from mast_trace_collector.collector import Collector
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage import Store, migrate, runs
 from mast_trace_collector.storage.run_spans import RunSpans
-from mast_trace_dashboards.cli.render_run import run_view
-from mast_trace_dashboards.cli.run_view import load
+from mast_trace_dashboards.cli.render import load, run_view
 from mast_trace_dashboards.senders import held
 from mast_trace_dashboards.web.loaded_run import LoadedRun
-from mast_trace_judge.batch import judge_chunk
+from mast_trace_judge.batch import judge_chunk, read_alone
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.local.long_runs import outline_of
-from mast_trace_judge.store.runs import read_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from judge.builders import RunBuilder
 from judge.data import labelled_runs
 from published.opinions import Opinion, join, paired_rows, read_opinion, recorded_answers
 
-from mast_trace_judge.study.bench.held_out import HeldOut, held_out
-from mast_trace_judge.study.datasets.labelled import LabelledRun
+from mast_trace_judge.study.bench.methods import HeldOut, held_out
+from mast_trace_judge.study.labelled import LabelledRun
 from mast_trace_judge.study.training import REPEATS
 
 RUN = RunBuilder().asks().says("lead", "Go.").says("coder", "Done.").says("lead", "4").build()

@@ -22,7 +22,7 @@ from mast_trace_judge.judge import Judge
 from mast_trace_judge.local import long_runs
 from mast_trace_judge.store import verdicts as verdict_store
 from mast_trace_judge.transfer import exporting
-from mast_trace_judge.transfer.run_json import LongRun
+from mast_trace_judge.transfer.exporting import LongRun
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def short_sighted(monkeypatch: Patch) -> None:
     """A judge that takes little for long."""
     monkeypatch.setattr(long_runs, "MOST_SPANS", 200)
     monkeypatch.setattr("mast_trace_judge.batch.MOST_SPANS", 200)
-    monkeypatch.setattr("mast_trace_judge.store.runs.PAGE_BYTES", PAGE)
+    monkeypatch.setattr("mast_trace_judge.batch.PAGE_BYTES", PAGE)
 
 
 def judged(store: Store, trace_id: str) -> Verdict:

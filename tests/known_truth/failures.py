@@ -39,7 +39,7 @@ from team_policies import PARTS, VOICES, policy, shown_to
 
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_judge.store.runs import read_alone
+from mast_trace_judge.batch import read_alone
 from mast_trace_lab.confirm.confirm import Confirming
 from mast_trace_lab.confirm.preparation import FailedRun, check
 from mast_trace_lab.program.budget import Budget

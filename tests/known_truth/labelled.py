@@ -14,8 +14,8 @@ from scripted_llm import Reply, ScriptedLLM
 from team_policies import VOICES
 
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_judge.batch import read_alone
 from mast_trace_judge.store.labels import HumanLabel, save_labels
-from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.confirm.preparation import check
 from mast_trace_lab.program.recording import record
 from mast_trace_lab.program.setup import Setup

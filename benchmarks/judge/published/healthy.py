@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from mast_trace.trajectory import Step, Trajectory
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.labelled import LabelledRun
 
 _SECOND = 1_000_000_000
 

@@ -19,14 +19,14 @@ from mast_trace_judge.llm.verification import ModelReading, Suggestion
 from mast_trace_judge.local.attribution import summarise
 from mast_trace_judge.local.attribution.calibration import fit_calibration, ranked
 from mast_trace_judge.local.layers import LocalFindings, judge_by_rules
-from mast_trace_judge.study.bench.held_out import Distribution, HeldOut, predicted
+from mast_trace_judge.study.bench.methods import Distribution, HeldOut, predicted
 from mast_trace_judge.study.bench.scoring import Prediction
-from mast_trace_judge.study.datasets.labelled import same_agent
+from mast_trace_judge.study.labelled import same_agent
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.labelled import LabelledRun
 
 _OBJECT = re.compile(r"\{[^{}]*\}")
 _STEP_KEYS = ("step", "step_number", "mistake_step", "step_id")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace.untrusted_json import read_json
-from mast_trace_judge.study.datasets.labelled import LabelledRun
+from mast_trace_judge.study.labelled import LabelledRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

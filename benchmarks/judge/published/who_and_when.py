@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import Trajectory
 from mast_trace.untrusted_json import read_json
-from mast_trace_judge.study.datasets.labelled import LabelledRun
-from mast_trace_judge.transfer.formats.plain import plain_steps
+from mast_trace_judge.study.labelled import LabelledRun
+from mast_trace_judge.transfer.formats.chat import plain_steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -85,38 +85,28 @@ _SPIKE_ADVICE = (
 )
 
 
-def _spike(kind: str, query: str, what: str, where: str) -> tuple[Rule, Rule]:
+def _spike(kind: str, query: str, what: str, where: str) -> tuple[Rule, ...]:
     """Two levels of one spike: a probability of 10^-4 pages, 10^-3 warns."""
     metric = f'mast_trace_spike_evidence{{kind="{query.removesuffix("_spike")}"}}'
     summary = (
         f"{what} of {where}: well above the last week, at whose rate so many would have a "
         "probability of 10^-{value}."
     )
-    return (
+    levels: tuple[tuple[Severity, str, float], ...] = (("page", "far ", 4.0), ("warning", "", 3.0))
+    return tuple(
         Rule(
-            uid=f"mast-{kind}-page",
-            title=f"{what}: far above the last week",
+            uid=f"mast-{kind}-{severity}",
+            title=f"{what}: {far}above the last week",
             query=query,
             metric=metric,
-            above=4.0,
+            above=above,
             recover=2.0,
-            severity="page",
+            severity=severity,
             summary=summary,
             advice=_SPIKE_ADVICE,
             runbook=kind,
-        ),
-        Rule(
-            uid=f"mast-{kind}-warning",
-            title=f"{what}: above the last week",
-            query=query,
-            metric=metric,
-            above=3.0,
-            recover=2.0,
-            severity="warning",
-            summary=summary,
-            advice=_SPIKE_ADVICE,
-            runbook=kind,
-        ),
+        )
+        for severity, far, above in levels
     )
 
 

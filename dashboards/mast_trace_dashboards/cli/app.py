@@ -11,7 +11,7 @@ import difflib
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,11 +71,10 @@ class LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """Import a command; None if there is none of this name."""
         if cmd_name not in self.commands and (register := _register(cmd_name)):
-            part = typer.Typer()
-            register(part)
-            for inside in _inside(cmd_name):
-                inside(_group(part))
-            self.commands[cmd_name] = typer.main.get_group(part).commands[cmd_name]
+            self.commands[cmd_name] = made = _commands(register)[cmd_name]
+            for name in COMMANDS:
+                if name.startswith(f"{cmd_name} ") and has_command(name):
+                    made.commands |= _commands(_of_table(name))
         return self.commands.get(cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -110,22 +109,24 @@ def _register(name: str) -> Register | None:
     return next((commands[name] for _, commands in added if name in commands), None)
 
 
-def _inside(group: str) -> Iterator[Register]:
-    """Yield the functions that add further commands to a group."""
-    for name in COMMANDS:
-        if name.startswith(f"{group} ") and has_command(name):
-            yield _of_table(name)
-
-
 def _of_table(name: str) -> Register:
-    register: Register = import_module(COMMANDS[name].module).register
+    module, _, attribute = COMMANDS[name].made_of.partition(":")
+    made = getattr(import_module(module), attribute)
+
+    def register(part: typer.Typer) -> None:
+        if isinstance(made, typer.Typer):
+            part.add_typer(made)
+        else:
+            part.command(name.rpartition(" ")[2])(made)
+
     return register
 
 
-def _group(part: typer.Typer) -> typer.Typer:
-    (group,) = part.registered_groups
-    assert group.typer_instance
-    return group.typer_instance
+def _commands(register: Register) -> dict[str, Any]:
+    """Return the commands that a function adds, by name."""
+    part = typer.Typer()
+    register(part)
+    return dict(typer.main.get_group(part).commands)
 
 
 app = typer.Typer(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
@@ -30,6 +30,9 @@ from mast_trace_dashboards.document import (
     plain_line,
 )
 from mast_trace_dashboards.printable import clip, json_text, safe
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, ProgressColumn
 
 _WIDTH_OF_FILES = 160
 _ENDLESS: Final = 1_000_000
@@ -80,11 +83,17 @@ class FittedTable(Table):
 
     The next command needs ids and names whole: words break only where nothing else is left, those of the
     first column and of columns without wrapping never.
+
+    Args:
+        names: of its columns.
+        numbers: names of further columns, which hold numbers.
+        given: further arguments of `rich.table.Table`.
     """
 
-    def __init__(self, *names: str, **given: Any) -> None:
+    def __init__(self, *names: str, numbers: Sequence[str] = (), **given: Any) -> None:
         plainly = {"box": None, "pad_edge": False, "header_style": "bold", "title_justify": "left"}
-        super().__init__(*names, **{**plainly, **given})
+        right = (Column(name, justify="right") for name in numbers)
+        super().__init__(*names, *right, **{**plainly, **given})
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Render the table, no wider than the console."""
@@ -194,6 +203,14 @@ def _table(part: DataTable) -> FittedTable:
     return table
 
 
+def shown_progress(*columns: ProgressColumn) -> Progress:
+    """Return a bar on standard error that vanishes at its end; it is shown on a terminal alone."""
+    from rich.progress import Progress  # slow to import, and few commands need it
+
+    shown = console(stderr=True)
+    return Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal)
+
+
 def print_document(parts: Sequence[Part]) -> None:
     """Print a document on standard output."""
     for part in printed(parts):
@@ -209,6 +226,11 @@ def print_json_line(value: Any) -> None:
     """Print a value on one line, unbuffered: for programs that wait for it."""
     sys.stdout.write(json_text(value) + "\n")
     sys.stdout.flush()
+
+
+def say(text: str, style: str = "", *, soft_wrap: bool = False) -> None:
+    """Print a line for people, on standard output."""
+    console().print(plain(text, style), soft_wrap=soft_wrap)
 
 
 def warn(text: str) -> None:

@@ -71,8 +71,6 @@ COST: Final = Dashboard(
                 width=24,
                 overrides=tuple(field_override(name, **shown) for name, shown in _TOTALS.items()),
             ),
-        ),
-        (
             lines(
                 "Cost over time",
                 "Model calls of the runs in the range, by the time of the call. After: calls that began "
@@ -93,16 +91,12 @@ COST: Final = Dashboard(
                 width=12,
                 overrides=(run_link(), *_DOLLARS, _TOKENS),
             ),
-        ),
-        (
             _by(
                 "agent",
                 "After: calls that began after the decisive step. Unpriced: calls of unknown price, which the "
                 "cost leaves out.",
             ),
             _by("model", "Likewise by model."),
-        ),
-        (
             table(
                 "Cost by tool",
                 "Model calls after which their agent ran a tool; several tools share a call in equal parts. "
@@ -116,8 +110,6 @@ COST: Final = Dashboard(
                 overrides=(*_DOLLARS[:1], _TOKENS),
             ),
             _by("mode", "Of the runs that show a mode; a run with several counts in each."),
-        ),
-        (
             lines(
                 "Latency of runs",
                 "Durations of the runs that began in each stretch of time: one in two, and nineteen of twenty, took no longer.",
@@ -130,8 +122,6 @@ COST: Final = Dashboard(
                 f"{_LATENCY} != 'run' ORDER BY time",
                 unit="s",
             ),
-        ),
-        (
             lines(
                 "Errors of tools over time",
                 "Share of the tool calls that failed; the bars are n, all calls.",

@@ -17,8 +17,7 @@ from mast_trace_dashboards.grafana.board import Dashboard, text_variable
 from mast_trace_dashboards.grafana.cost import COST
 from mast_trace_dashboards.grafana.health import INGESTION, JUDGE
 from mast_trace_dashboards.grafana.modes import DECISIVE, MODES
-from mast_trace_dashboards.grafana.overview import OVERVIEW
-from mast_trace_dashboards.grafana.runs import EXPLORER, RUN, WEB_VARIABLE
+from mast_trace_dashboards.grafana.runs import EXPLORER, OVERVIEW, RUN, WEB_VARIABLE
 from mast_trace_dashboards.plugins import Plugin
 
 if TYPE_CHECKING:

@@ -56,8 +56,6 @@ JUDGE: Final = Dashboard(
                 sql("judge_lag", "Unscored"),
                 thresholds=Thresholds(1, 20),
             ),
-        ),
-        (
             lines(
                 "Model calls over time",
                 "Share of the judge's calls that failed; the bars are n, all calls.",
@@ -75,8 +73,6 @@ JUDGE: Final = Dashboard(
                 sql("judge_calls_over_time", "Time AS time, Cost AS cost"),
                 unit="currencyUSD",
             ),
-        ),
-        (
             table(
                 "Agreement with people",
                 "On the outcome of runs that people labelled, by judge version. Kappa is agreement "
@@ -94,8 +90,6 @@ JUDGE: Final = Dashboard(
                     share("Failed, judge"),
                 ),
             ),
-        ),
-        (
             table(
                 "Model calls",
                 "Calls of the judge's models by stage, with retries, failures and cost.",
@@ -141,8 +135,6 @@ INGESTION: Final = Dashboard(
                 empty="none",
                 width=8,
             ),
-        ),
-        (
             lines(
                 "Spans",
                 "Stored spans by framework. One that was sent twice counts twice.",
@@ -159,8 +151,6 @@ INGESTION: Final = Dashboard(
                 unit="s",
                 overrides=(counted("late"),),
             ),
-        ),
-        (
             table(
                 "Tables",
                 "Size of the tables on disk.",

@@ -59,16 +59,12 @@ DECISIVE: Final = Dashboard(
                 height=8,
                 overrides=(share("Confidence"),),
             ),
-        ),
-        (
             table(
                 "Deciding agents and modes",
                 "Share of the runs that an agent decided that show a mode; n: those in which it was looked for.",
                 sql("decisive_by_mode", "Agent, Code AS Mode, Share, Runs, Examined AS n"),
                 overrides=(share("Share"),),
             ),
-        ),
-        (
             table(
                 "Confirmed decisive errors",
                 "Judged failures by what replays have shown of them, with the replays' own model calls and "
@@ -80,8 +76,8 @@ DECISIVE: Final = Dashboard(
                 height=8,
                 overrides=(share("Share"), field_override("Cost", unit="currencyUSD", decimals=4)),
             ),
+            newest_failures(width=24),
         ),
-        (newest_failures(width=24),),
     ),
 )
 
@@ -113,8 +109,6 @@ MODES: Final = Dashboard(
                 width=24,
                 maximum=1.0,
             ),
-        ),
-        (
             lines(
                 "Failure modes over time",
                 "Share of the runs in which each mode was looked for that show it. A mode without a "
@@ -124,8 +118,6 @@ MODES: Final = Dashboard(
                 width=24,
                 maximum=1.0,
             ),
-        ),
-        (
             table(
                 "Patterns",
                 "Failures that recur: a mode at an agent, with a tool or a form of text. p: of so many failed "
@@ -141,8 +133,6 @@ MODES: Final = Dashboard(
                 width=24,
                 overrides=(share("Share", _THRESHOLDS), share("Low"), share("High")),
             ),
-        ),
-        (
             lines(
                 "Patterns over time",
                 "Share of the runs in which a pattern was looked for that show it.",
@@ -151,8 +141,6 @@ MODES: Final = Dashboard(
                 width=24,
                 maximum=1.0,
             ),
-        ),
-        (
             table(
                 "Actions that separate failed from successful runs",
                 "Of runs with recorded outcomes. Ochiai: suspicion from 0 to 1; p: exact test, corrected for all "
@@ -180,12 +168,8 @@ MODES: Final = Dashboard(
                 width=12,
                 overrides=(field_override("Evidence", decimals=1, unit="none"),),
             ),
-        ),
-        (
             _against("modes_by_framework", "Framework", "Share of each framework's runs."),
             _against("modes_by_model", "Model", "Share of the runs in which a model is used."),
-        ),
-        (
             _against("modes_by_agent", "Agent", "Share of the runs in which an agent acts."),
             table(
                 "Modes that occur together",
@@ -194,8 +178,6 @@ MODES: Final = Dashboard(
                 width=12,
                 overrides=(field_override("Lift", decimals=1, unit="none"),),
             ),
-        ),
-        (
             table(
                 "Agents that decide failures",
                 "Failed runs in which an agent made the decisive error, of those in which it acts.",
@@ -213,8 +195,6 @@ MODES: Final = Dashboard(
                 sql("handoffs", "Source, Target, Times, Runs, Failed"),
                 width=12,
             ),
-        ),
-        (
             table(
                 "Tools that fail",
                 "By tool and calling agent, with the latest error.",
@@ -223,8 +203,6 @@ MODES: Final = Dashboard(
                 overrides=(share("Share", Thresholds(0.05, 0.2)),),
             ),
             _against("modes_by_service", "Service", "Share of each service's runs."),
-        ),
-        (
             table(
                 "Teams by version",
                 "How multi-agent a service is, as far as no texts are needed, of the newest 500 runs of each version at "

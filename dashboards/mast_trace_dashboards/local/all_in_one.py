@@ -33,7 +33,7 @@ from mast_trace_dashboards.web.server import WebView
 from mast_trace_dashboards.whole_files import write_whole
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.pricing import PriceConfig
-from mast_trace_judge.pricing.stored_prices import renew_prices
+from mast_trace_judge.pricing.prices import renew_prices
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.worker import Worker
 

@@ -24,7 +24,7 @@ from mast_trace_dashboards.run_documents import modes_and_judge, replays_said, w
 from mast_trace_dashboards.run_names import NotFound, newest_runs, parse_time, resolve_run
 from mast_trace_dashboards.run_outcome import outcome_words
 from mast_trace_dashboards.step_input import input_of
-from mast_trace_judge.store.runs import read_alone
+from mast_trace_judge.batch import read_alone
 
 if TYPE_CHECKING:
     from mast_trace.messages import Message

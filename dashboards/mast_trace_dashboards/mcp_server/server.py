@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import ValidationError
 
@@ -17,8 +17,6 @@ from mast_trace_collector.config import DEFAULT_RUN_IDLE
 from mast_trace_dashboards.mcp_server.tools import ReadingTools, WritingTools, add_tools
 
 if TYPE_CHECKING:
-    from mcp.server.mcpserver import Context
-
     from mast_trace_collector.storage import Store
 
 _KINDS: Final = {

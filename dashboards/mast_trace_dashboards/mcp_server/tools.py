@@ -31,8 +31,6 @@ from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.store.labels import HumanLabel, save_labels
 
 if TYPE_CHECKING:
-    from typing import Literal
-
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.found_run import FoundRun
     from mast_trace_dashboards.plugins import StoreOf

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace_collector.storage.facts import FACTS
-from mast_trace_dashboards.queries.priced_calls import ASKED, ONLY
-from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.costs import ASKED, ONLY
+from mast_trace_dashboards.queries.query import Column, Query, limit
 from mast_trace_dashboards.queries.sql import (
     CODES,
     MODE_HITS,
@@ -21,7 +21,6 @@ from mast_trace_judge.proof import RULE
 
 _IS_DECIDED = "Status = 'ok' AND Outcome != 'success' AND isNotNull(DecisiveStep)"
 _DECIDED = f"SELECT * FROM ({VERDICTS}) WHERE {_IS_DECIDED}"
-_LIMIT = {"limit": Param("UInt32", 100, "most rows to return")}
 
 DECISIVE_POSITIONS: Final = Query(
     name="decisive_positions",
@@ -61,7 +60,7 @@ ARRAY JOIN {CODES} AS Code, Counts AS Runs, Looked AS Examined
 WHERE Runs > 0
 ORDER BY AllRuns DESC, Agent, Code
 LIMIT {{limit:UInt32}}""",
-    params={**RANGE, **OWNERS, **SHOWN, **_LIMIT},
+    params={**RANGE, **OWNERS, **SHOWN, **limit(100)},
     columns={
         "Agent": Column("String"),
         "Code": Column("String", "of the failure mode"),
@@ -89,7 +88,7 @@ WHERE v.Status = 'ok'
 GROUP BY Agent
 ORDER BY Share DESC, Acts DESC, Agent
 LIMIT {{limit:UInt32}}""",
-    params={**RANGE, **OWNERS, **ONLY, **_LIMIT},
+    params={**RANGE, **OWNERS, **ONLY, **limit(100)},
     columns={
         "Agent": Column("String"),
         "Runs": Column("UInt64", "judged runs in which it acts"),
@@ -109,7 +108,7 @@ FROM ({_DECIDED})
 GROUP BY Rule, Method
 ORDER BY Runs DESC, Rule, Method
 LIMIT {{limit:UInt32}}""",
-    params={**RANGE, **OWNERS, **_LIMIT},
+    params={**RANGE, **OWNERS, **limit(100)},
     columns={
         "Rule": Column("String", "the rule that named the step"),
         "Method": Column(
@@ -168,7 +167,7 @@ LEFT JOIN ({_COSTS}) AS c ON c.CostKey = v.RunKey
 GROUP BY Conclusion
 ORDER BY Runs DESC, Conclusion
 LIMIT {{limit:UInt32}}""",
-    params={**RANGE, **OWNERS, "limit": Param("UInt32", 100, "most rows to return")},
+    params={**RANGE, **OWNERS, **limit(100)},
     columns={
         "Conclusion": Column("String", "such as confirmed, refuted, inconclusive; untested"),
         "Runs": Column("UInt64", "judged runs that failed"),

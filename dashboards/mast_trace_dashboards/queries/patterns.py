@@ -6,7 +6,7 @@ from typing import Final
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.queries.exact_tests import at_least, wilson, with_holm
-from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.query import Column, Param, Query, limit
 from mast_trace_dashboards.queries.sql import BUCKET, CODES, MODES_EXAMINED, OWNED, OWNERS, RANGE
 from mast_trace_judge.patterns.places import NEWEST, PATTERN, PATTERN_ID, PLACES, RECURS, STAGE
 
@@ -24,7 +24,7 @@ _CHOSEN: Final = {
     "states": Param("Array(String)", [], "open, acknowledged, resolved, reopened; none means all"),
     "min_runs": Param("UInt32", RECURS, "fewest runs in the range"),
     "recent_days": Param("UInt32", 7, "days at the end of the range whose rate is the trend's"),
-    "limit": Param("UInt32", 100, "most rows to return"),
+    **limit(100),
 }
 _CONFIRMATIONS: Final = "SELECT RunKey, Fingerprint FROM mast_confirmations FINAL"
 _COUNTED: Final = f"""
@@ -117,7 +117,7 @@ LIMIT {{limit:UInt32}}""",
         **RANGE,
         **OWNERS,
         "pattern": Param("String", "", "its id"),
-        "limit": Param("UInt32", 50, "most rows to return"),
+        **limit(50),
     },
     columns={
         "Project": Column("String"),
@@ -269,7 +269,7 @@ LIMIT {{limit:UInt32}}""",
         **OWNERS,
         **BUCKET,
         "patterns": Param("Array(String)", [], "ids of patterns; none means all"),
-        "limit": Param("UInt32", 10_000, "most rows to return"),
+        **limit(10_000),
     },
     columns={
         "Time": Column("DateTime", "beginning of the stretch"),

@@ -33,6 +33,11 @@ class Param:
     meaning: str
 
 
+def limit(rows: int) -> dict[str, Param]:
+    """Return the parameter `limit`, with its default."""
+    return {"limit": Param("UInt32", rows, "most rows to return")}
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a query's result: its ClickHouse type and its meaning in one line."""

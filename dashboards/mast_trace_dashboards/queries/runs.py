@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.ingestion import SPAN, counted_elsewhere
+from mast_trace_dashboards.queries.query import Column, Param, Query, limit
 from mast_trace_dashboards.queries.sql import (
     BUCKET,
     COUNTED,
@@ -19,10 +21,6 @@ from mast_trace_dashboards.queries.sql import (
     STARTED,
     judged_runs,
 )
-from mast_trace_dashboards.queries.tool_calls import SPAN, counted_elsewhere
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 TOTALS: Final = (
     "what spans, errors and tokens are: exact; at least (a run of millions of spans, a number that does "
@@ -156,7 +154,7 @@ LIMIT {{limit:UInt32}}""",
             "of runs that started just then, those with a lesser id, a space and project",
         ),
         **_FILTERS,
-        "limit": Param("UInt32", 50, "most rows to return"),
+        **limit(50),
     },
     columns=_RUN_COLUMNS,
 )
@@ -207,7 +205,7 @@ LIMIT {{limit:UInt32}} OFFSET {{offset:UInt32}}""",
         "sort": Param("String", "started", f"one of {', '.join(_SORTS)}"),
         "ascending": Param("UInt32", 0, "1 puts the least first"),
         **_FILTERS,
-        "limit": Param("UInt32", 50, "most rows to return"),
+        **limit(50),
         "offset": Param("UInt32", 0, "rows to leave out before"),
     },
     columns=_RUN_COLUMNS,
@@ -242,7 +240,7 @@ ORDER BY Timestamp, Duration DESC
 LIMIT {{limit:UInt32}}""",
     params={
         "run": Param("String", "", "its trace id"),
-        "limit": Param("UInt32", 10_000, "most rows to return"),
+        **limit(10_000),
     },
     columns={
         "Timestamp": Column("DateTime64(9)"),
@@ -353,7 +351,7 @@ LIMIT {limit:UInt32}""",
     params={
         "run": Param("String", "", "its trace id"),
         "projects": Param("Array(String)", [], "projects; none means all"),
-        "limit": Param("UInt32", 2000, "most rows to return"),
+        **limit(2000),
     },
     columns={
         "SpanId": Column("String"),

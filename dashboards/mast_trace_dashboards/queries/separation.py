@@ -6,7 +6,7 @@ from typing import Final
 
 from mast_trace_dashboards.queries.exact_tests import at_least, evidence, with_holm
 from mast_trace_dashboards.queries.patterns import EXAMINED, code_index
-from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.query import Column, Param, Query, limit
 from mast_trace_dashboards.queries.sql import CODES, END, MODES_EXAMINED, OWNED, OWNERS, RANGE
 from mast_trace_judge.patterns.places import NEWEST, PATTERN, PATTERN_ID, PLACES
 
@@ -51,7 +51,7 @@ LIMIT {{limit:UInt32}}""",
         **RANGE,
         **OWNERS,
         "below": Param("Float64", 0.05, "corrected probability below which an action is returned"),
-        "limit": Param("UInt32", 100, "most rows to return"),
+        **limit(100),
     },
     columns={
         "Service": Column("String"),
@@ -91,7 +91,7 @@ WHERE {_IN_RANGE} AND {OWNED}
 GROUP BY Service
 ORDER BY Runs DESC, Service
 LIMIT {{limit:UInt32}}""",
-    params={**RANGE, **OWNERS, "limit": Param("UInt32", 100, "most rows to return")},
+    params={**RANGE, **OWNERS, **limit(100)},
     columns={
         "Service": Column("String"),
         "Runs": Column("UInt64", "judged runs"),
@@ -138,7 +138,7 @@ FROM (
 WHERE ExaminedBefore > 0 AND Examined > 0
 ORDER BY Evidence DESC, Service, FirstSeen DESC, Measure
 LIMIT {{limit:UInt32}}""",
-    params={**RANGE, **OWNERS, **_GATES, "limit": Param("UInt32", 100, "most rows to return")},
+    params={**RANGE, **OWNERS, **_GATES, **limit(100)},
     columns={
         "Service": Column("String"),
         "Version": Column("String"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mast_trace_collector.storage.facts import FACTS, asked
-from mast_trace_dashboards.queries.query import Column, Param, Query
+from mast_trace_dashboards.queries.query import Column, Param, Query, limit
 from mast_trace_dashboards.queries.sql import OWNED, OWNERS, RANGE, STARTED, counted_runs
 
 # A small service reads no other service's spans. A run's service is that of one of its states.
@@ -66,12 +66,7 @@ LEFT JOIN (
   {versions(_IS_FINISHED)}
 ) AS v ON v.Project = r.Project AND v.TraceId = r.TraceId
 ORDER BY Start DESC, TraceId""",
-    params={
-        **RANGE,
-        **OWNERS,
-        "versions": _VERSIONS,
-        "limit": Param("UInt32", 300, "most rows to return"),
-    },
+    params={**RANGE, **OWNERS, "versions": _VERSIONS, **limit(300)},
     columns={
         "Project": Column("String"),
         "TraceId": Column("String"),
@@ -122,7 +117,7 @@ LEFT JOIN (
 ) AS l ON l.OfService = t.Service AND l.OfVersion = t.Version
 ORDER BY Service, Newest DESC
 LIMIT {{limit:UInt32}}""",
-    params={**RANGE, **OWNERS, "limit": Param("UInt32", 100, "most rows to return")},
+    params={**RANGE, **OWNERS, **limit(100)},
     columns={
         "Service": Column("String"),
         "Version": Column("String", "empty if unknown"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import ipaddress
 import math
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.exceptions import HTTPException
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.security import ProjectKeys, Right, is_loopback
+from mast_trace_collector.security import ProjectKeys, Right, hash_of, is_loopback
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_dashboards.web.visitor import OPERATOR, Visitor
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from starlette.types import Scope
 
     from mast_trace_dashboards.web.config import Network
+
 
 _MOST_SESSIONS = 10_000
 _MOST_OF_ONE = 64
@@ -71,17 +71,18 @@ class Sessions:
         while len(self._sessions) >= _MOST_SESSIONS:
             self._sessions.popitem(last=False)
         made = secrets.token_urlsafe(32)
-        self._sessions[_hash(made)] = _Session(identity, time.monotonic() + self._seconds)
+        self._sessions[hash_of(made)] = _Session(identity, time.monotonic() + self._seconds)
         return made
 
     def find(self, shown: str) -> str | None:
         """Return the identity of a session; None if there is none, or it has ended."""
-        session = self._sessions.get(_hash(shown)) if shown else None
+        # By its hash, so that the time taken reveals nothing about other ids.
+        session = self._sessions.get(hash_of(shown)) if shown else None
         return session.identity if session and session.ends > time.monotonic() else None
 
     def end(self, shown: str) -> None:
         """End a session, if it exists."""
-        self._sessions.pop(_hash(shown), None)
+        self._sessions.pop(hash_of(shown), None)
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -118,11 +119,6 @@ class FailedSignIns:
 
     def __len__(self) -> int:
         return len(self._full_again)
-
-
-def _hash(shown: str) -> str:
-    # Looked up by its hash, so that the time taken reveals nothing about other ids.
-    return hashlib.sha256(shown.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _network(address: str) -> str:

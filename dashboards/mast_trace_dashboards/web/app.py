@@ -6,12 +6,20 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import (
+    ChoiceLoader,
+    Environment,
+    PackageLoader,
+    StrictUndefined,
+    pass_context,
+    select_autoescape,
+)
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 from starlette.applications import Starlette
@@ -40,7 +48,6 @@ from mast_trace_dashboards.web.filters import AGES
 from mast_trace_dashboards.web.finding.queue_view import QUEUE
 from mast_trace_dashboards.web.guard import Guard, Health
 from mast_trace_dashboards.web.pages import Pages
-from mast_trace_dashboards.web.sections import html_of
 from mast_trace_dashboards.web.sign_in import LEAVE as SIGN_OUT
 from mast_trace_dashboards.web.sign_in import PATH as SIGN_IN
 from mast_trace_dashboards.web.sign_in import SignIn
@@ -51,12 +58,14 @@ from mast_trace_dashboards.web.visitor import visitor_of, visitor_or_none
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
+    from jinja2.runtime import Context
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp
 
     from mast_trace_collector.settings import ProcessSettings
     from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.plugins import Section
 
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _TITLE = re.compile(r"#\s+(.+)")
@@ -352,12 +361,16 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        percent=_percent, moment=_moment, ago=_ago, seconds=_seconds, visible=visible
+        percent=_percent,
+        moment=_moment,
+        ago=_ago,
+        seconds=partial(in_words, space=_SPACE),
+        visible=visible,
     )
     made.filters.update(named=named, run_key=run_key)
     made.globals.update(longest_link=_LONGEST_LINK)
     made.filters.update(label=lambda name: label_of(name, _LABEL))
-    made.filters.update(no_place=no_place, not_measured=not_measured, html=html_of)
+    made.filters.update(no_place=no_place, not_measured=not_measured, html=_html)
     made.filters.update(share_of=lambda rate: _spaced(share_of(rate)), outcome_words=outcome_words)
     made.globals.update(where_to_look=where_to_look, modes_and_judge=modes_and_judge)
     made.globals.update(replays_said=replays_said, changes=changes)
@@ -402,5 +415,13 @@ def _ago(value: datetime) -> str:
     return "just now"
 
 
-def _seconds(milliseconds: float) -> str:
-    return in_words(milliseconds, space=_SPACE)
+@pass_context
+def _html(context: Context, section: Section) -> Markup:
+    """Return a section of a plugin as HTML; nothing if it fails, so that the rest of its page is shown."""
+    try:
+        template = context.environment.get_template(section.template)
+        return Markup(template.render({**context.get_all(), "values": section.values}))  # noqa: S704  # escaped by the template
+    except Exception as error:
+        logger.warning("the section %s is left out: %r", section.template, error)
+        logger.debug("the section %s", section.template, exc_info=error)
+        return Markup()

@@ -17,15 +17,15 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.found_run import find_run, last_changes, nearest_good
+from mast_trace_dashboards.plugins import sections_of
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.query import side_by_side
 from mast_trace_dashboards.run_names import newest_runs
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
-from mast_trace_dashboards.web.conversation.arcs import BOX_WIDTH, WIDTH
-from mast_trace_dashboards.web.conversation.graph import Graph, drawn
+from mast_trace_dashboards.web.conversation.graph import BOX_WIDTH, WIDTH, drawn
 from mast_trace_dashboards.web.conversation.table import Choice, table_of
 from mast_trace_dashboards.web.filters import AGES, ORDERS, OUTCOMES, Filters, read_form, whole
-from mast_trace_dashboards.web.finding.pages import FindingPages
+from mast_trace_dashboards.web.finding.pages import FindingPages, TotalsPages
 from mast_trace_dashboards.web.finding.queue_view import (
     LABELLED,
     QUEUE,
@@ -35,14 +35,12 @@ from mast_trace_dashboards.web.finding.queue_view import (
     seal_of,
 )
 from mast_trace_dashboards.web.finding.run_list import RunList
-from mast_trace_dashboards.web.finding.totals import TotalsPages
 from mast_trace_dashboards.web.loaded_run import LoadedRun, read_upload
 from mast_trace_dashboards.web.pattern_pages import PatternPages
 from mast_trace_dashboards.web.rows import CLIP, blocks
 from mast_trace_dashboards.web.run_view import PAGE, Page
-from mast_trace_dashboards.web.sections import sections_of
-from mast_trace_dashboards.web.streaming import in_blocks, streamed
 from mast_trace_dashboards.web.text_changes import MOST_SHOWN
+from mast_trace_dashboards.web.views import in_blocks, streamed
 from mast_trace_dashboards.web.visitor import visitor_of
 from mast_trace_judge.store.labels import HumanLabel, labels_of, save_labels
 
@@ -174,7 +172,9 @@ class Pages(PatternPages):
             "modes": FAILURE_MODES,
             "first_steps": lambda opened: _some_steps(opened.page, 0, opened.page.count),
             "choice": choice,
-            "graph_of": lambda page: _graph_of(page, choice),
+            "graph_of": lambda page: drawn(
+                page.outline.said, page.outline.handed, page.colours, choice, page.blamed
+            ),
             "table_of": lambda page: table_of(page.outline.said, page.outline.handed, choice),
             "widths": (WIDTH, BOX_WIDTH),
         }
@@ -362,10 +362,6 @@ def _steps_in(text: str, count: int) -> tuple[int, ...]:
             raise HTTPException(400, f"The run has steps 0 to {count - 1}, not {stated}.")
         steps.append(number)
     return tuple(dict.fromkeys(steps))
-
-
-def _graph_of(page: Page, choice: Choice) -> Graph | None:
-    return drawn(page.outline.said, page.outline.handed, page.colours, choice, page.blamed)
 
 
 def _number(text: str) -> int:

@@ -1,14 +1,18 @@
-"""Pages of each project, on a store that is limited to it."""
+"""Pages of each project, on a store that is limited to it; a page whose first part is sent before the rest is known."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from starlette.responses import StreamingResponse
+
+from mast_trace.exceptions import StorageError
 from mast_trace_collector.security import Right
 from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_dashboards.web.visitor import visitor_of
@@ -24,7 +28,6 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
     from starlette.responses import Response
-
 
 _MOST_PROJECTS = 256
 _IDLE_SECONDS = 600.0
@@ -162,3 +165,51 @@ class Views(Generic[Its]):
             return await handler(self._pages.of(project))(request)
 
         return answer
+
+
+_LOG = logging.getLogger(__name__)
+SO_FAR = "<!-- so far -->"
+"""In a template: everything before this mark is sent at once."""
+_AT_ONCE = 32 * 1024
+_BROKEN = """<p class="empty" role="alert">The rest of this page could not be read: the database does
+not answer. Load the page again to try it anew.</p>"""
+
+
+def streamed(
+    templates: Jinja2Templates, request: Request, name: str, values: dict[str, Any]
+) -> StreamingResponse:
+    """Answer with a template that is rendered in a thread while it is sent."""
+    context = {"request": request, **values}
+    for more in templates.context_processors:
+        context.update(more(request))
+    template = templates.get_template(name)
+    return StreamingResponse(_pieces(template.generate(context)), media_type="text/html")
+
+
+def in_blocks(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield joined texts, the first one at once: each yield costs a switch of threads."""
+    block: list[str] = []
+    size = _AT_ONCE
+    for piece in pieces:
+        block.append(piece)
+        size += len(piece)
+        if size >= _AT_ONCE:
+            yield "".join(block)
+            block, size = [], 0
+    yield "".join(block)
+
+
+def _pieces(written: Iterator[str]) -> Iterator[str]:
+    pieces: list[str] = []
+    size = 0
+    try:
+        for piece in written:
+            pieces.append(piece)
+            size += len(piece)
+            if size >= _AT_ONCE or SO_FAR in piece:
+                yield "".join(pieces)
+                pieces, size = [], 0
+    except StorageError:
+        _LOG.exception("a page broke off")
+        pieces.append(_BROKEN)
+    yield "".join(pieces)

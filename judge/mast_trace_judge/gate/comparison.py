@@ -15,15 +15,13 @@ Fleiss, A. Tytun, H. K. Ury, Biometrics 36 (1980). It approximates Fisher's exac
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, exp, inf, lgamma, sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from mast_trace.taxonomy import FAILURE_MODES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 POWER: Final = 0.8
 """Probability with which a difference shall be noticed."""

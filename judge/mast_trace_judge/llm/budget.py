@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
-from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat
 
 from mast_trace.exceptions import BudgetExhausted, RunTokensExhausted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Price(BaseModel):

@@ -7,14 +7,12 @@ import contextlib
 import logging
 import random
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from mast_trace.exceptions import EndpointUnavailable
 from mast_trace.retry_after import doubled
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 
 T = TypeVar("T")
 _LOG = logging.getLogger(__name__)

@@ -27,11 +27,17 @@ from mast_trace_judge.intervals import newcombe
 from mast_trace_judge.local.acts import checks
 from mast_trace_judge.local.long_runs import is_long
 from mast_trace_judge.local.texts import similarity
-from mast_trace_judge.multi_agent.hand_offs import hand_offs, roles
-from mast_trace_judge.multi_agent.measure import Measure, Question, mean, measure, ratio
+from mast_trace_judge.multi_agent.exchange import hand_offs, roles, specific_words, uptake, words_of
+from mast_trace_judge.multi_agent.measure import (
+    Measure,
+    Question,
+    TeamRun,
+    mean,
+    measure,
+    ratio,
+    team_run,
+)
 from mast_trace_judge.multi_agent.structure import concurrency, structure, talk
-from mast_trace_judge.multi_agent.team_run import TeamRun, team_run
-from mast_trace_judge.multi_agent.uptake import specific_words, uptake, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from mast_trace.trajectory import StepKind
-from mast_trace_judge.multi_agent.measure import Measure, Question, mean, measure, ratio
-from mast_trace_judge.multi_agent.uptake import words_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from mast_trace_judge.multi_agent.team_run import TeamRun
-
+from mast_trace_judge.multi_agent.exchange import words_of
+from mast_trace_judge.multi_agent.measure import Measure, Question, TeamRun, mean, measure, ratio
 
 CONCURRENCY: Final = Question(
     "concurrency",

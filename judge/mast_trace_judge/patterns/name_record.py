@@ -15,13 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.llm.answers import ModelAnswer
 from mast_trace_judge.llm.quotes import FoldedText, QuoteCheck, sources
-from mast_trace_judge.llm.transcript import (
-    LEFT_OUT,
-    MARK,
-    Renderer,
-    estimate_tokens,
-    nonce,
-)
+from mast_trace_judge.llm.transcript import LEFT_OUT, MARK, Renderer, estimate_tokens, nonce
 from mast_trace_judge.local.addressing.recognition import addresses_reader, clean
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.removal.erasure import erase_names
 from mast_trace_collector.storage.removal.tombstones import tombstones_of
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_judge.batch import read_alone
 from mast_trace_judge.patterns.indexing import PatternIndexer
 from mast_trace_judge.patterns.name_record import (
     RUNS,
@@ -40,7 +41,6 @@ from mast_trace_judge.patterns.name_record import (
 from mast_trace_judge.patterns.places import STAGE, TABLE, Lapsed, Unnamed, due
 from mast_trace_judge.side_jobs import IndexPace, to_the_end
 from mast_trace_judge.store.ledger import JudgeCall, LedgerWithoutAnswers
-from mast_trace_judge.store.runs import read_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,10 +9,9 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.removal.tombstones import insert_living, insert_of_run
 from mast_trace_judge.confirmation import Confirmation, Contrast, SuccessRate
 from mast_trace_judge.proof import as_shown, has_effect, proved_step, refuted_steps
-from mast_trace_judge.store.records import Columns, utc
+from mast_trace_judge.store.records import Columns, utc, verdict_of
+from mast_trace_judge.store.records import row_of as verdict_row
 from mast_trace_judge.store.replay_plans import ReplayPlan
-from mast_trace_judge.store.verdict_rows import row_of as verdict_row
-from mast_trace_judge.store.verdict_rows import verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

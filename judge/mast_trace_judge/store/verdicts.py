@@ -9,7 +9,7 @@ from mast_trace_collector.storage.moments import nanoseconds
 from mast_trace_collector.storage.removal.tombstones import insert_living
 from mast_trace_judge.proof import as_shown
 from mast_trace_judge.store.confirmations import confirmation_of, show
-from mast_trace_judge.store.verdict_rows import row_of, verdict_of
+from mast_trace_judge.store.records import row_of, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

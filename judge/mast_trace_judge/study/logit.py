@@ -7,13 +7,11 @@ weights, plus a ridge.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace_judge.study.numeric import numpy_module, optimize_module
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _ITERATIONS = 150
 _FLAT = 1e-4

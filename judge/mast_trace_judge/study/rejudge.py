@@ -13,7 +13,7 @@ from mast_trace_collector.storage.runs import RunSummary, summary_of
 from mast_trace_judge.batch import JudgedLocally, chunks_of, judge_chunk
 from mast_trace_judge.store import verdicts as verdict_store
 from mast_trace_judge.store.good_runs import GoodRuns
-from mast_trace_judge.verdict_writer import VerdictWriter
+from mast_trace_judge.verdict_writer import VerdictWriter, key_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -110,8 +110,8 @@ def diff_verdicts(
     before: str, after: str, older: Iterable[Verdict], newer: Iterable[Verdict]
 ) -> VersionDiff:
     """Compare two sets of verdicts, run by run; see `diff_versions`."""
-    old = {_content(verdict): verdict for verdict in older}
-    new = {_content(verdict): verdict for verdict in newer}
+    old = {key_of(verdict): verdict for verdict in older}
+    new = {key_of(verdict): verdict for verdict in newer}
     shared = [key for key in new if key in old]
     diffs = [_diff(old[key], new[key]) for key in shared]
     changed = tuple(diff for diff in diffs if diff.changed)
@@ -129,10 +129,6 @@ def diff_verdicts(
             sum(new[key].cost_usd for key in shared),
         ),
     )
-
-
-def _content(verdict: Verdict) -> tuple[str, str, str]:
-    return verdict.project, verdict.trace_id, verdict.fingerprint
 
 
 def _diff(old: Verdict, new: Verdict) -> RunDiff:

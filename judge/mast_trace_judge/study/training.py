@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.attribution.features import FEATURES, features
 from mast_trace_judge.local.attribution.profile import Profile, likeness_of, run_hash
-from mast_trace_judge.study.datasets.labelled import LabelledRun, same_agent
+from mast_trace_judge.study.labelled import LabelledRun, same_agent
 from mast_trace_judge.study.logit import LogitExample, Stack, minimise
 from mast_trace_judge.study.numeric import numpy_module
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
 
 RIDGES = (3.2, 1.6, 0.8, 0.4, 0.2, 0.1)
 AGENT_SHARES = (0.3, 1.0)

@@ -10,18 +10,16 @@ import json
 import shutil
 import sqlite3
 import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import vocabulary
 from mast_trace.untrusted_json import well_formed_values
 from mast_trace_judge.transfer.json_values import Broken, Value
 from mast_trace_judge.transfer.source import LARGEST
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 _MAGIC = b"SQLite format 3\0"
 _NODE_PATH = "~__pregel_pull, "
@@ -170,10 +168,6 @@ def _decoded(kind: str, blob: bytes) -> Any:
 # -- sessions -------------------------------------------------------------------------------------
 
 
-def _of_openai_agents(row: sqlite3.Row) -> Any:
-    return json.loads(row["message_data"])
-
-
 def _of_adk(row: sqlite3.Row) -> Any:
     told = dict(row)
     whole = told.pop("event_data", None)  # newer releases write it
@@ -194,7 +188,7 @@ def _of_ag2(row: sqlite3.Row) -> Any:
 
 _SESSIONS: Mapping[str, tuple[str, Callable[[sqlite3.Row], Any], str]] = {
     "chat_completions": ("chat_completions", _of_ag2, "id"),
-    "agent_messages": ("output", _of_openai_agents, "id"),
+    "agent_messages": ("output", lambda row: json.loads(row["message_data"]), "id"),
     "events+sessions": ("events", _of_adk, "timestamp"),
 }
 """Table with the rows of sessions, and one that must be beside it -> the key for what they tell, how a row is read, and the column of their order."""

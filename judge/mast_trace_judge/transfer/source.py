@@ -11,17 +11,15 @@ import shutil
 import sys
 import tempfile
 import zlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 import zstandard
 
 from mast_trace.exceptions import MastTraceError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STDIN = Path("-")
 LARGEST = 128 * 1024 * 1024

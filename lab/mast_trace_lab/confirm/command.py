@@ -21,9 +21,9 @@ from mast_trace_dashboards.cli.options import (
     Project,
     RunName,
     Url,
+    texts_by_step,
 )
-from mast_trace_dashboards.cli.output import console, plain, print_json, printed, warn
-from mast_trace_dashboards.cli.step_texts import texts_by_step
+from mast_trace_dashboards.cli.output import console, plain, print_json, printed, say, warn
 from mast_trace_dashboards.commands import COMMANDS
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
@@ -66,9 +66,27 @@ if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
 
 _SUBCOMMANDS = {"run", "work", "--help", "-h"}
-_PROVE = "prove"
 _TRIES = 4
 """Replays of a correction that may hold the answer."""
+
+
+class RunFirst(TyperGroup):
+    """A group whose command `run` needs no name: `confirm RUN` is `confirm run RUN`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Insert the name of the command where none stands."""
+        if not args or args[0] not in _SUBCOMMANDS:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+group = typer.Typer(
+    name="confirm",
+    cls=RunFirst,
+    help="Prove the decisive error of a failed run by replays. `confirm RUN -- COMMAND` is short "
+    "for `confirm run RUN -- COMMAND`.",
+)
+prove = typer.Typer()
 
 
 def work(
@@ -118,33 +136,14 @@ def _end(stop: threading.Event) -> None:
 def _tell(handled: Handled) -> None:
     ending = f"{handled.ending}; " if handled.ending and handled.stopped else handled.ending
     later = f"to be continued: {handled.stopped}" if handled.stopped else ""
-    console().print(plain(f"{handled.trace_id[:12]} {handled.service}: {ending}{later}"))
+    say(f"{handled.trace_id[:12]} {handled.service}: {ending}{later}")
 
 
-class RunFirst(TyperGroup):
-    """A group whose command `run` needs no name: `confirm RUN` is `confirm run RUN`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert the name of the command where none stands."""
-        if not args or args[0] not in _SUBCOMMANDS:
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    group = typer.Typer(
-        cls=RunFirst,
-        help="Prove the decisive error of a failed run by replays. `confirm RUN -- COMMAND` is short "
-        "for `confirm run RUN -- COMMAND`.",
-    )
-    group.command("run", cls=ThenCommand)(confirm)
-    group.command("work")(work)
-    app.add_typer(group, name="confirm")
-    help_text = f"{COMMANDS[_PROVE].help}\n\nExample: `mast-trace prove last -- python team.py`"
-    app.command(_PROVE, cls=ThenCommand, help=help_text)(confirm)
-
-
+@prove.command(
+    "prove",
+    cls=ThenCommand,
+    help=f"{COMMANDS['prove'].help}\n\nExample: `mast-trace prove last -- python team.py`",
+)
 def confirm(
     ctx: typer.Context,
     run: RunName,
@@ -191,7 +190,7 @@ def confirm(
     Examples: `mast-trace confirm last` ·
     `mast-trace confirm last --max-calls 200 -- python my_team.py "What do they owe us?"`
     """
-    config, proves = config_file(config), ctx.info_name == _PROVE
+    config, proves = config_file(config), ctx.info_name == "prove"
     programs, priced = programs_of(config), price_table(config)
     fixes = {
         "fixes": texts_by_step(fix, "--fix"),
@@ -332,3 +331,7 @@ def _as_dict(stopped: Stopped, prepared: Prepared) -> dict[str, object]:
         "stopped": stopped.reason,
         "refused_fixes": [dataclasses.asdict(each) for each in prepared.refused],
     }
+
+
+group.command("run", cls=ThenCommand)(confirm)
+group.command("work")(work)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mast_trace.exceptions import MastTraceError
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.local import demo
-from mast_trace_judge.store.runs import read_alone
+from mast_trace_judge.batch import read_alone
 from mast_trace_lab.confirm.confirm import confirming
 from mast_trace_lab.confirm.preparation import FailedRun, check
 from mast_trace_lab.confirm.statistics import ExperimentLimits

@@ -21,7 +21,8 @@ from mast_trace_dashboards.programs import (
     read_file,
     validated,
 )
-from mast_trace_judge.store.runs import read_alone
+from mast_trace_judge.batch import read_alone
+from mast_trace_judge.verdict_writer import key_of
 from mast_trace_lab.confirm.confirm import confirming
 from mast_trace_lab.confirm.preparation import FailedRun, check, limits_of
 from mast_trace_lab.program.budget import DailyBudget, transaction
@@ -119,7 +120,7 @@ class HandledRuns:
             StorageError: the file cannot be read.
         """
         sql = "SELECT 1 FROM handled WHERE project = ? AND trace_id = ? AND fingerprint = ?"
-        return bool(self._do(sql, *_key(run)))
+        return bool(self._do(sql, *key_of(run)))
 
     def add(self, run: RunSummary, ending: str) -> None:
         """Note the ending of a run: a word of a conclusion, or the reason of a refusal.
@@ -127,15 +128,11 @@ class HandledRuns:
         Raises:
             StorageError: the file cannot be written.
         """
-        self._do("INSERT OR REPLACE INTO handled VALUES (?, ?, ?, ?)", *_key(run), ending)
+        self._do("INSERT OR REPLACE INTO handled VALUES (?, ?, ?, ?)", *key_of(run), ending)
 
     def _do(self, sql: str, *values: str) -> list[tuple[object, ...]]:
         with transaction(self._path) as connection:
             return connection.execute(sql, values).fetchall()
-
-
-def _key(run: RunSummary) -> tuple[str, str, str]:
-    return run.project, run.trace_id, run.fingerprint
 
 
 @dataclass(frozen=True)

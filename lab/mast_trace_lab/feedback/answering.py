@@ -12,8 +12,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.store.verdicts import load_judged
 from mast_trace_lab.feedback.experiment import frozen_lessons, plan_of
-from mast_trace_lab.feedback.lessons import GENERAL, RunLesson, cut
-from mast_trace_lab.feedback.selection import taught
+from mast_trace_lab.feedback.lessons import GENERAL, RunLesson, cut, taught
 from mast_trace_lab.feedback.store import projects_with
 
 if TYPE_CHECKING:

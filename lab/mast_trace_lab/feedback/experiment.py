@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.experiment.assignment import FEEDBACK
 from mast_trace_lab.feedback import store as stored
-from mast_trace_lab.feedback.lessons import RunLesson
-from mast_trace_lab.feedback.selection import taught
+from mast_trace_lab.feedback.lessons import RunLesson, taught
 from mast_trace_lab.feedback.statistics.conclusion import Conclusion, TaskRun, conclude
 from mast_trace_lab.feedback.statistics.plan import ExperimentPlan
 

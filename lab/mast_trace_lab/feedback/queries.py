@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from mast_trace_dashboards.grafana.panels import Panel, field_override, sql, table
 from mast_trace_dashboards.queries.query import Column, Query
 from mast_trace_dashboards.queries.sql import OWNERS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 _OF_PROJECTS: Final = (
     "(empty({projects:Array(String)}) OR has({projects:Array(String)}, toString(Project)))"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
-from mast_trace_dashboards.document import DataTable, Sentence, Words
+from mast_trace_dashboards.document import DataTable, Line, Part, Sentence, Words
 from mast_trace_dashboards.printable import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from mast_trace_dashboards.document import Line, Part
     from mast_trace_lab.feedback.experiment import Look
     from mast_trace_lab.feedback.statistics.conclusion import ArmContrast, ArmRuns
     from mast_trace_lab.feedback.statistics.plan import ExperimentPlan

@@ -10,18 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Uncertain, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json
+from mast_trace_dashboards.cli.output import console, print_json, say, shown_progress
 from mast_trace_dashboards.whole_files import write_whole
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.planted import certain, left_out_words
-from mast_trace_judge.study.datasets.injected import labelled_run, operator_of, read_injected
-from mast_trace_judge.study.labelled_runs import labelled_runs
+from mast_trace_judge.study.labelled import (
+    LabelledRun,
+    labelled_run,
+    labelled_runs,
+    operator_of,
+    read_injected,
+)
 from mast_trace_judge.study.training import FEWEST_LABELS
 from mast_trace_lab.fit.fit_on import REPEATS, fit_on
 from mast_trace_lab.fit.labels import INJECTION, PERSON, REPLAY, source_of
@@ -32,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
     from mast_trace_lab.fit.report import FitReport
 
 
@@ -74,11 +78,6 @@ def from_set(folder: Path, sources: Collection[str]) -> tuple[list[LabelledRun],
         wanted(read_injected(folder, held_out=False)),
         wanted(read_injected(folder, held_out=True)),
     )
-
-
-def register(group: typer.Typer) -> None:
-    """Add the command to the group `judge`."""
-    group.command("fit")(fit_profile)
 
 
 def fit_profile(
@@ -170,7 +169,7 @@ def fit_profile(
         )
     else:
         if left_out:
-            console().print(plain(left_out_words(left_out)))
+            say(left_out_words(left_out))
         _print(found, path, used_folder, old=old, written=written)
     if not written:
         raise typer.Exit(1)
@@ -219,11 +218,8 @@ def _check(
 @contextmanager
 def _bar() -> Iterator[Callable[[str, int, int], None]]:
     """Show a progress bar on a terminal; yield the function that moves it."""
-    shown = console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, TimeElapsedColumn(), console=shown, transient=True, disable=not shown.is_terminal
-    ) as bar:
+    with shown_progress(*columns, TimeElapsedColumn()) as bar:
         task = bar.add_task("Reading the runs", total=None)
 
         def moved(what: str, done: int, total: int) -> None:
@@ -260,16 +256,16 @@ def _print(
     for part in parts(found):
         console().print(part)
     profile = found.profile
-    console().print(plain(decision_words(found)))
+    say(decision_words(found))
     if not written:
         kept = f"{path} stays as it is" if old else "No profile is written"
-        console().print(plain(f"{kept}. --force writes the new one all the same."))
+        say(f"{kept}. --force writes the new one all the same.")
         return
     meant = ", ".join(profile.frameworks)
-    console().print(plain(f"Written to {path}, for runs of {meant or 'no framework'}."))
+    say(f"Written to {path}, for runs of {meant or 'no framework'}.")
     if used_folder is None or used_folder.resolve() != path.parent.resolve():
         used = "The judge uses the profiles in the folder that MAST_TRACE_JUDGE_PROFILES_DIR names."
-        console().print(plain(used))
+        say(used)
     if not profile.frameworks:
         shape = "These runs name no framework: the profile is used for runs of their shape."
-        console().print(plain(shape))
+        say(shape)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mast_trace_judge.intervals import asserts
 from mast_trace_judge.local.attribution import NEVER, attribute, conclude
@@ -20,10 +21,6 @@ from mast_trace_lab.fit.labels import INJECTION, PERSON, Label
 from mast_trace_lab.fit.models import PARTS, HeldOutLabels, Mass, Recipe, concluded, held_out, parts
 from mast_trace_lab.fit.report import Decision, PeopleGain
 from mast_trace_lab.fit.scoring import Hit, hit, hits_of, macro, untrained
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 _STEPS: Final = tuple(0.5 + 0.05 * i for i in range(10))
 """Probabilities that may be the threshold: below a half another step is as likely."""

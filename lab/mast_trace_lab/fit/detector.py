@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mast_trace.trajectory import Step, StepKind
 from mast_trace_judge.local.texts import numbers, words
@@ -25,10 +26,6 @@ from mast_trace_judge.study.logit import LogitExample, Stack, minimise
 from mast_trace_judge.study.numeric import numpy_module
 from mast_trace_lab.fit.labels import INJECTION, Label
 from mast_trace_lab.fit.models import PLAIN, Mass, Recipe, cells, held_out
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
 
 WORDS: Final = (
     "conclusion_words",

@@ -14,7 +14,7 @@ from mast_trace_judge.local.attribution.mode_votes import votes
 from mast_trace_judge.local.attribution.profile import Profile, run_hash, shipped_profiles
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.study.agreement import Interval
-from mast_trace_judge.study.labelled_runs import labelled_runs, named_steps
+from mast_trace_judge.study.labelled import LabelledRun, labelled_runs, named_steps
 from mast_trace_judge.study.numeric import numpy_module
 from mast_trace_judge.study.training import (
     FEWEST_LABELS,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from mast_trace_collector.storage import Store
     from mast_trace_judge.store.labels import HumanLabel
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
     from mast_trace_judge.study.logit import LogitExample
     from mast_trace_judge.verdict import ModeFinding
 

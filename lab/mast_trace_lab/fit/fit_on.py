@@ -24,14 +24,7 @@ from mast_trace_lab.fit.decision import (
 from mast_trace_lab.fit.detector import detect, fingerprints
 from mast_trace_lab.fit.gate import PHRASES, POSITION, STEPS, OnPeople, gate
 from mast_trace_lab.fit.gate import nested as nested_people
-from mast_trace_lab.fit.labels import (
-    INJECTION,
-    PERSON,
-    Label,
-    labels_from,
-    prevalence,
-    units_of,
-)
+from mast_trace_lab.fit.labels import INJECTION, PERSON, Label, labels_from, prevalence, units_of
 from mast_trace_lab.fit.models import (
     JOINT,
     OPERATOR,
@@ -67,7 +60,7 @@ from mast_trace_lab.inject.dataset import SOURCES
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.labelled import LabelledRun
 
 UNTRAINED: Final = "untrained"
 REPEATS: Final = 3

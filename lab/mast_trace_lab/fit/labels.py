@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace_judge.local.attribution.recorded import ALL_FEATURES, all_features
 from mast_trace_judge.local.rules import find_modes
-from mast_trace_judge.study.datasets.labelled import LabelledRun, same_agent
+from mast_trace_judge.study.labelled import LabelledRun, same_agent
 from mast_trace_judge.study.logit import LogitExample
 from mast_trace_judge.study.numeric import numpy_module
 from mast_trace_lab.inject.dataset import SOURCES

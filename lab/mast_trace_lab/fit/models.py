@@ -8,8 +8,9 @@ scenarios that it has not seen, it shows what it knows of failures.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mast_trace_judge.local.attribution import Attribution, conclude
 from mast_trace_judge.local.attribution.calibration import Calibration
@@ -17,10 +18,6 @@ from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.study.numeric import numpy_module
 from mast_trace_judge.study.training import order, probabilities, train
 from mast_trace_lab.fit.labels import COLUMNS, INJECTION, Label, weigh_labels
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
 
 Mass = dict[int, float]
 """Probability of each step of a run, by its index."""

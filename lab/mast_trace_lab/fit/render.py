@@ -94,10 +94,8 @@ def _labels(found: FitReport) -> str:
 
 
 def _scores(title: str, scores: Sequence[SchemeScore], titles: Mapping[str, str]) -> FittedTable:
-    table = FittedTable(title=title)
-    table.add_column("held out")
-    for name in ("runs", "step (95 %)", "top 3", "agent"):
-        table.add_column(name, justify="right")
+    numbers = ("runs", "step (95 %)", "top 3", "agent")
+    table = FittedTable("held out", numbers=numbers, title=title)
     for score in scores:
         around = score.step_interval
         interval = "" if around is None else f" ({100 * around.low:.0f}-{100 * around.high:.0f})"
@@ -112,10 +110,8 @@ def _scores(title: str, scores: Sequence[SchemeScore], titles: Mapping[str, str]
 
 
 def _operators(found: FitReport) -> FittedTable:
-    table = FittedTable(title="Exact step by operator, percent")
-    table.add_column("operator")
-    for name in ("failures", "without", "plain", "operator out", "both out", "AUC"):
-        table.add_column(name, justify="right")
+    numbers = ("failures", "without", "plain", "operator out", "both out", "AUC")
+    table = FittedTable("operator", numbers=numbers, title="Exact step by operator, percent")
     looks = {each.operator: each for each in found.detected}
     for row in found.operators:
         seen = looks.get(row.operator)

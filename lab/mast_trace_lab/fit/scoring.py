@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mast_trace_judge.local.attribution import Attribution, conclude
 from mast_trace_judge.local.attribution.cascade import cascade
 from mast_trace_judge.study.agreement import Interval
-from mast_trace_judge.study.datasets.labelled import same_agent
+from mast_trace_judge.study.labelled import same_agent
 from mast_trace_judge.study.numeric import numpy_module, special_module
 from mast_trace_lab.fit.models import Mass, concluded
 from mast_trace_lab.fit.report import OperatorScore, SchemeScore

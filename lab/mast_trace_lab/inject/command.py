@@ -1,9 +1,10 @@
-"""`mast-trace inject`: plants faults in successful runs, to get labels for your own system."""
+"""`mast-trace inject`, which plants faults in successful runs, and `mast-trace dataset`, which builds labelled sets of them."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,16 +12,18 @@ import typer
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage.runs import RunSummary, run_summary
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, Project, Url
-from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, warn
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, say, warn
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_names import NotFound, resolve_run
+from mast_trace_judge.batch import read_alone
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.planted import UNCERTAIN, is_uncertain
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.replay_plans import masks_of
-from mast_trace_judge.store.runs import read_alone
+from mast_trace_judge.study.labelled import CARD, PARQUET, RUNS, has_parquet
+from mast_trace_lab.inject.dataset import build
 from mast_trace_lab.inject.faults import chosen, faults_of
 from mast_trace_lab.inject.injecting import STOPPED, Injected, NotInjectable, inject
 from mast_trace_lab.inject.operators import OPERATORS
@@ -152,13 +155,11 @@ def list_operators(context: typer.Context, names: list[str] | None) -> list[str]
     console().print(shown)
     for reason in dict.fromkeys(filter(None, (each.uncertain for each in OPERATORS.values()))):
         told = ", ".join(name for name, each in OPERATORS.items() if each.uncertain == reason)
-        console().print(plain(f"Uncertain: {told}. {reason}"))
+        say(f"Uncertain: {told}. {reason}")
     if UNCERTAIN:
-        console().print(
-            plain(
-                "Their labels are kept in the store and in sets. `judge fit`, `judge bench`, `selftest` and "
-                "`train export` leave them out unless --uncertain is given."
-            )
+        say(
+            "Their labels are kept in the store and in sets. `judge fit`, `judge bench`, `selftest` and "
+            "`train export` leave them out unless --uncertain is given."
         )
     raise typer.Exit
 
@@ -176,11 +177,10 @@ Operators = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("inject", cls=ThenCommand)(plant)
+app = typer.Typer()
 
 
+@app.command("inject", cls=ThenCommand)
 def plant(
     ctx: typer.Context,
     runs: Annotated[
@@ -286,11 +286,7 @@ def plant(
         console().print(_table(injections))
         calls = sum(one.live_calls for one in done)
         replays = sum(one.replays for one in done)
-        console().print(
-            plain(
-                f"{counted(replays, 'replay')}, {counted(calls, 'live model call')}.{_of_before(done)}"
-            )
-        )
+        say(f"{counted(replays, 'replay')}, {counted(calls, 'live model call')}.{_of_before(done)}")
     stopped(done[-1].limit if done else "")
     if not any(each.verdict == "kept" for each in injections):
         raise typer.Exit(1)
@@ -346,3 +342,62 @@ def _as_dict(injection: Injection) -> dict[str, object]:
     shape = dataclasses.asdict(dataclasses.replace(injection, run=None))
     shape.pop("run")
     return shape
+
+
+group = typer.Typer(
+    name="dataset",
+    help="Build labelled sets from planted faults and proved errors.",
+    no_args_is_help=True,
+)
+
+
+@group.callback()
+def _group() -> None:
+    pass
+
+
+@group.command("build")
+def build_set(
+    out: Annotated[Path, typer.Option("--out", help="Folder of the set.", show_default=False)],
+    licence: Annotated[str, typer.Option("--licence", help="Licence, for the card.")] = "",
+    service: Annotated[str, typer.Option("--service", help="Only this service's runs.")] = "",
+    project: Project = None,
+    url: Url = None,
+    data_dir: DataDir = None,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the runs of `mast-trace inject` and the errors that `mast-trace confirm` proved, with labels.
+
+    The folder gets runs.jsonl, runs.parquet (with pyarrow) and card.md. `mast-trace import`, `judge fit --dataset`,
+    `judge bench --data` and `train` read it. The runs hold texts of your agents: treat them as such.
+
+    Example: `mast-trace dataset build --out my-failures --licence CC-BY-4.0`
+    """
+    with open_store(url, data_dir, config) as store:
+        runs = build(store, out, project=project, service=service, licence=licence)
+    counts = Counter((each.source, "failures" if each.failed else "survivors") for each in runs)
+    if as_json:
+        print_json(
+            {
+                "folder": str(out),
+                "runs": len(runs),
+                "failures": sum(each.failed for each in runs),
+                "uncertain": sum(bool(each.uncertain) for each in runs),
+                "parquet": has_parquet(),
+            }
+        )
+        return
+    told = ", ".join(
+        f"{count} {what} by {source}" for (source, what), count in sorted(counts.items())
+    )
+    say(
+        f"Wrote {counted(len(runs), 'run')} to {out / RUNS} ({told or 'nothing labelled yet'}); {CARD} describes them."
+    )
+    if unsure := sum(bool(each.uncertain) for each in runs):
+        say(
+            f"{unsure} of them are marked as uncertain, by their operator; commands that read the set leave "
+            "them out unless --uncertain is given."
+        )
+    if not has_parquet():
+        say(f"Without {PARQUET}, which needs pyarrow: pip install pyarrow")

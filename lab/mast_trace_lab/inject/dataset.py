@@ -17,10 +17,10 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace.trajectory import to_dict
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_dashboards.printable import counted
+from mast_trace_judge.batch import read_alone
 from mast_trace_judge.store.confirmations import confirmation_of
 from mast_trace_judge.store.injections import Injection, injections
-from mast_trace_judge.store.runs import read_alone
-from mast_trace_judge.study.datasets.set_files import CARD, FORMAT, write_set
+from mast_trace_judge.study.labelled import CARD, FORMAT, write_set
 from mast_trace_lab.inject.operators import OPERATORS
 
 if TYPE_CHECKING:

@@ -404,7 +404,7 @@ def known_prices(
         own: your own prices, by model.
     """
     # A traced program's environment lacks what the server's settings need, which stand beside this table.
-    from mast_trace_judge.pricing.bands import bands_of
+    from mast_trace_judge.pricing.prices import bands_of
 
     found = dict(given)
     today = datetime.now(timezone.utc).date()

@@ -6,15 +6,13 @@ import os
 import signal
 import subprocess
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Final, Literal
+from typing import IO, Final, Literal
 
 from mast_trace.exceptions import MastTraceError
 from mast_trace.replay.plan_variable import PLAN_VARIABLE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 _KEPT = 2000
 _CHUNK = 65_536

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.replay.recording import NotReplayable, tape_of
-from mast_trace_dashboards.cli.step_texts import text_of
-from mast_trace_lab.program.process import reset
+from mast_trace_dashboards.cli.options import text_of
+from mast_trace_lab.program.process import Output, reset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.programs import Program
     from mast_trace_judge.llm.budget import Price
     from mast_trace_lab.program.forking import Forking
-    from mast_trace_lab.program.process import Output
 
 
 TASK_VARIABLE: Final = "MAST_TRACE_REPLAY_TASK"

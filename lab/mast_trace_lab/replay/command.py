@@ -39,12 +39,10 @@ from mast_trace_lab.replay.replaying import (
     write_replay,
 )
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("replay", cls=ThenCommand)(replay)
+app = typer.Typer()
 
 
+@app.command("replay", cls=ThenCommand)
 def replay(
     ctx: typer.Context,
     run: RunName,

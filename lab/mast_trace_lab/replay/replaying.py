@@ -10,20 +10,20 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from mast_trace.exceptions import ConfigurationError, StorageError
 from mast_trace.trajectory import Trajectory, to_dict
 from mast_trace_collector.storage.runs import RunSummary, run_summary, summary_of
-from mast_trace_dashboards.cli.output import console, draft_of, plain, warn
+from mast_trace_dashboards.cli.output import console, draft_of, plain, shown_progress, warn
 from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.run_names import NotFound
+from mast_trace_judge.batch import read_alone
 from mast_trace_judge.store.replay_plans import masks_of
-from mast_trace_judge.store.runs import read_alone
-from mast_trace_lab.program.setup import setup_of
+from mast_trace_lab.program.setup import Setup, setup_of
 from mast_trace_lab.replay.changes import NotConfirmable
-from mast_trace_lab.replay.masks import NotMaskable, keep_masks, propose
+from mast_trace_lab.replay.masks import Mask, NotMaskable, keep_masks, propose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_dashboards.programs import Program
     from mast_trace_lab.program.conducting import Progress as State
-    from mast_trace_lab.program.setup import Setup
     from mast_trace_lab.replay import Replayed
-    from mast_trace_lab.replay.masks import Mask
 
 
 INTERRUPTED: Final = 130
@@ -246,10 +244,7 @@ def progress_bar(expected: int | None) -> Iterator[Callable[[State], None]]:
         TextColumn("{task.fields[spent]}"),
         TimeElapsedColumn(),
     )
-    errors = console(stderr=True)
-    with Progress(
-        *columns, console=errors, transient=True, disable=not errors.is_terminal
-    ) as progress:
+    with shown_progress(*columns) as progress:
         task = progress.add_task("Starting", total=expected and max(1, expected), spent="")
 
         def changed(state: State) -> None:

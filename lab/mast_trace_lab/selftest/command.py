@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import Progress
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, Url
-from mast_trace_dashboards.cli.output import console, print_document, print_json, warn
+from mast_trace_dashboards.cli.output import print_document, print_json, shown_progress, warn
 from mast_trace_dashboards.document import Sentence
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.programs import FILE, config_file, program_of, programs_of
@@ -34,12 +33,10 @@ from mast_trace_lab.selftest.session import Reports, SelfTestPlan, examine
 from mast_trace_lab.selftest.store import SelfTest
 from mast_trace_lab.selftest.words import planted_sentences, said_of
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("selftest", cls=ThenCommand)(selftest)
+app = typer.Typer()
 
 
+@app.command("selftest", cls=ThenCommand)
 def selftest(
     ctx: typer.Context,
     name: Annotated[
@@ -95,11 +92,11 @@ def selftest(
         f"the rest of its run, with live model calls. {warning(plan.setup)}",
         yes=yes,
     )
-    shown, budget = console(stderr=True), budget_of(program, max_calls)
+    budget = budget_of(program, max_calls)
     with (
         open_store(url, None, config) as store,
         going_on(command),
-        Progress(console=shown, transient=True, disable=not shown.is_terminal) as bar,
+        shown_progress() as bar,
     ):
         bars: dict[str, int] = {}
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.study.agreement import wilson
-from mast_trace_judge.study.datasets.labelled import LabelledRun
+from mast_trace_judge.study.labelled import LabelledRun
 from mast_trace_judge.verdict import SHOWN_FROM, Verdict
 from mast_trace_lab.fit.fit_on import fit_on
 from mast_trace_lab.selftest.store import ALL, ENVIRONMENT, Measure, Measured, Stage

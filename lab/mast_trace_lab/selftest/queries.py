@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
 from mast_trace_dashboards.grafana.panels import Panel, sql, table
 from mast_trace_dashboards.queries.query import Column, Query
 from mast_trace_dashboards.queries.sql import OWNERS
 from mast_trace_lab.selftest.store import ALL, ENVIRONMENT, FEW
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 _MEASURES: Final = {
     "Found": ("found", "before", "planted faults whose mode is named"),

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 from mast_trace.exceptions import MastTraceError
 from mast_trace.replay.comparison import first_difference
 from mast_trace_collector.storage.runs import RunSummary, run_summary
+from mast_trace_judge.batch import read_alone
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.store.runs import read_alone
 from mast_trace_lab.inject.experiment import LEAST_SUCCESS
 from mast_trace_lab.inject.injecting import NotInjectable, inject
-from mast_trace_lab.program.forking import parent_of
+from mast_trace_lab.program.forking import Forking, parent_of
 from mast_trace_lab.program.process import oracle_of
 from mast_trace_lab.program.recording import NotRecorded, record, recorded
 from mast_trace_lab.selftest.examination import (
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from mast_trace_judge.store.injections import Injection
     from mast_trace_lab.program.budget import Budget
     from mast_trace_lab.program.conducting import Progress as State
-    from mast_trace_lab.program.forking import Forking
     from mast_trace_lab.program.setup import Setup
     from mast_trace_lab.replay.options import PriceTable
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from mast_trace.taxonomy import FAILURE_MODES
-from mast_trace_dashboards.document import DataTable, Heading, Sentence
+from mast_trace_dashboards.document import DataTable, Heading, Part, Sentence
 from mast_trace_lab.selftest.store import ALL, ENVIRONMENT, FEW, Measured, SelfTest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mast_trace_dashboards.document import Part
-
 
 COLUMNS: Final = (
     "Planted faults of",

@@ -6,33 +6,20 @@ import dataclasses
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import Progress
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
-from mast_trace_dashboards.cli.output import console, print_document, print_json, warn
-from mast_trace_dashboards.document import Heading, Sentence
+from mast_trace_dashboards.cli.output import print_document, print_json, shown_progress, warn
+from mast_trace_dashboards.document import Heading, Part, Sentence
 from mast_trace_dashboards.run_names import NotFound, parse_time, service_names
-from mast_trace_lab.teams.profile import (
-    MOST_RUNS,
-    Gap,
-    left_out,
-    service_profile,
-    team_gaps,
-)
+from mast_trace_lab.teams.profile import MOST_RUNS, Gap, left_out, service_profile, team_gaps
 from mast_trace_lab.teams.words import gap_words, said_of, side_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.document import Part
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("profile")(profile)
 
 
 def profile(
@@ -78,8 +65,7 @@ def profile(
     with open_store(url, data_dir, config) as store:
         chosen = service or _only_service(store, project)
         begun = parse_time(since) if since else None
-        shown = console(stderr=True)
-        with Progress(console=shown, transient=True, disable=not shown.is_terminal) as progress:
+        with shown_progress() as progress:
             reading = progress.add_task("Reading runs", total=None)
 
             def tell(done: int, of: int) -> None:

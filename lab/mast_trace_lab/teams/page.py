@@ -9,21 +9,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.document import DataTable, Sentence
+from mast_trace_dashboards.document import DataTable, Part, Sentence
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.web.streaming import streamed
-from mast_trace_dashboards.web.views import StoredPages
+from mast_trace_dashboards.web.views import StoredPages, streamed
 from mast_trace_lab.feedback import words as experiment_words
 from mast_trace_lab.feedback.experiment import look_at
 from mast_trace_lab.feedback.queries import EXPERIMENT_ARMS
 from mast_trace_lab.teams import words as profile_words
-from mast_trace_lab.teams.profile import (
-    LEAST,
-    MOST_RUNS,
-    ServiceProfile,
-    left_out,
-    service_profile,
-)
+from mast_trace_lab.teams.profile import LEAST, MOST_RUNS, ServiceProfile, left_out, service_profile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +26,6 @@ if TYPE_CHECKING:
     from starlette.templating import Jinja2Templates
 
     from mast_trace_collector.storage import Store
-    from mast_trace_dashboards.document import Part
 
 MOST: Final = 3
 """Most experiments of which a page shows more than the name, the ones with the latest runs."""

@@ -16,7 +16,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import NotFound
 from mast_trace_judge.intervals import newcombe
-from mast_trace_judge.multi_agent.measure import mean
+from mast_trace_judge.multi_agent.measure import TeamRun, mean
 from mast_trace_judge.multi_agent.profile import TeamProfile, measured, read_team_runs
 from mast_trace_lab.feedback.store import experiment_runs, projects_with
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.multi_agent.team_run import TeamRun
 
 
 LEAST: Final = 20

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from mast_trace_dashboards.document import DataTable, Heading, Sentence, Words
+from mast_trace_dashboards.document import DataTable, Heading, Line, Part, Sentence, Words
 from mast_trace_dashboards.printable import counted
-from mast_trace_judge.multi_agent.profile import PROVENANCE, YIELD
+from mast_trace_judge.multi_agent.profile import PROVENANCE, YIELD, Presence
 from mast_trace_judge.multi_agent.structure import PRICE
 from mast_trace_lab.teams.profile import LEAST, Gap, ServiceProfile, VariantRuns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mast_trace_dashboards.document import Line, Part
     from mast_trace_judge.multi_agent.measure import Measure
-    from mast_trace_judge.multi_agent.profile import Presence
 
 HINT = (
     "Agents are often called because a run is hard: these are hints. An experiment that leaves an agent out "

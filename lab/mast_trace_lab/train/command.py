@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Uncertain, Url
-from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, say, warn
 from mast_trace_dashboards.printable import counted
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.llm.transcript import estimate_tokens
@@ -21,19 +22,10 @@ from mast_trace_judge.study.bench.rendering import tables, to_json
 from mast_trace_judge.version import judge_version, own_profiles
 from mast_trace_lab.inject.dataset import SOURCES, sources_of
 from mast_trace_lab.train.examples import Question, Reward, divide, read_examples, write_examples
-from mast_trace_lab.train.export import (
-    Export,
-    Failure,
-    set_failures,
-    stored_failures,
-)
+from mast_trace_lab.train.export import Export, Failure, set_failures, stored_failures
 from mast_trace_lab.train.memory import CARDS, MemoryPlan, fitted, shape_of
 from mast_trace_lab.train.report import CurvePoint, report_of, write_report
 from mast_trace_lab.train.settings import Training, begin, setting
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 _NEEDED: Final = ("torch", "transformers", "datasets", "accelerate", "trl")
 
@@ -199,8 +191,8 @@ def run_training(
     for table in tables(report):
         console().print(table)
     for note in report.notes:
-        console().print(plain(f"- {note}"))
-    console().print(plain(f"The model is in {done.model}, the report in {file}."))
+        say(f"- {note}")
+    say(f"The model is in {done.model}, the report in {file}.")
 
 
 def _show_plans(training: Training, data: Path) -> None:
@@ -218,11 +210,7 @@ def _show_plans(training: Training, data: Path) -> None:
         "\n".join(message["content"] for message in each.prompt) for each in read_examples(data)
     )
     tokens = max(map(estimate_tokens, texts))
-    console().print(
-        plain(
-            f"Longest prompt: about {tokens} tokens. Weights: {shape.parameters / 1e9:.1f} billion."
-        )
-    )
+    say(f"Longest prompt: about {tokens} tokens. Weights: {shape.parameters / 1e9:.1f} billion.")
     console().print(_plans([fitted(training, shape, tokens, card) for card in CARDS]))
 
 
@@ -243,21 +231,19 @@ def _point_line(point: CurvePoint) -> str:
     )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    group = typer.Typer(
-        help="Train a model to name decisive steps, on your own labels.", no_args_is_help=True
-    )
-    group.callback()(_group)
-    group.command("export")(export_set)
-    group.command("run")(run_training)
-    app.add_typer(group, name="train")
+group = typer.Typer(
+    name="train",
+    help="Train a model to name decisive steps, on your own labels.",
+    no_args_is_help=True,
+)
 
 
+@group.callback()
 def _group() -> None:
     pass
 
 
+@group.command("export")
 def export_set(
     out: Annotated[Path, typer.Option("--out", help="File to write.")] = Path("train.jsonl"),
     labels: Annotated[
@@ -313,14 +299,15 @@ def export_set(
         print_json({"file": str(out), "question": question, **counts})
     else:
         told = ", ".join(f"{n} by {source}" for source, n in sorted(export.written.items()))
-        console().print(
-            plain(f"Wrote {counted(count, 'example')} to {out}" + (f" ({told})." if told else "."))
-        )
+        say(f"Wrote {counted(count, 'example')} to {out}" + (f" ({told})." if told else "."))
         for reason, number in sorted(export.left_out.items()):
-            console().print(plain(f"Left out {number}: {reason}."))
+            say(f"Left out {number}: {reason}.")
     if not count:
         warn(
             "There is nothing to train on. Name decisive steps by `mast-trace label RUN --step N`, prove "
             "them by `mast-trace confirm RUN`, or plant faults by `mast-trace inject RUN`."
         )
         sys.exit(1)
+
+
+group.command("run")(run_training)

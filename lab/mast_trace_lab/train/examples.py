@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, StrictInt
 
@@ -15,13 +17,8 @@ from mast_trace.trajectory import Trajectory, to_dict, trajectory_from_dict
 from mast_trace_judge.llm.answers import Reading, parse_answer
 from mast_trace_judge.llm.quotes import QuoteCheck
 from mast_trace_judge.llm.verification import Verifier
-from mast_trace_judge.study.datasets.labelled import same_agent
+from mast_trace_judge.study.labelled import same_agent
 from mast_trace_lab.inject.dataset import SOURCES, Source
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
-
 
 _WIDTH = 20
 """A run's number of steps for each step of sigma, where sigma is not set."""

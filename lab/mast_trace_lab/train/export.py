@@ -15,8 +15,7 @@ from mast_trace_judge.llm.transcript import estimate_tokens, nonce
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.planted import is_uncertain
 from mast_trace_judge.store.labels import NO_MODES, labels_of
-from mast_trace_judge.study.datasets.injected import read_injected
-from mast_trace_judge.study.labelled_runs import labelled_runs, named_steps
+from mast_trace_judge.study.labelled import labelled_runs, named_steps, read_injected
 from mast_trace_lab.inject.dataset import Source, labelled
 from mast_trace_lab.train.examples import Example, Question
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.study.bench import Report, methods
-from mast_trace_judge.study.bench.held_out import places_seen
+from mast_trace_judge.study.bench.methods import places_seen
 from mast_trace_judge.study.bench.rendering import write_markdown
 from mast_trace_judge.study.bench.scoring import Prediction, Score, score
-from mast_trace_judge.study.datasets.labelled import LabelledRun, same_agent
+from mast_trace_judge.study.labelled import LabelledRun, same_agent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from datasets import Dataset
@@ -18,10 +19,6 @@ from mast_trace_lab.train.examples import Division, Example, Reward, named_step
 from mast_trace_lab.train.memory import MemoryPlan, check, fitted, shape_of
 from mast_trace_lab.train.report import CurvePoint, point_of, read_curve, write_curve
 from mast_trace_lab.train.settings import CHECKPOINTS, Training, last_checkpoint
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
 
 MODEL = "model"
 

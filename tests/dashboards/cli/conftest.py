@@ -19,9 +19,9 @@ from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_dashboards.cli.app import run
+from mast_trace_judge.batch import trajectory_of
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.store.runs import trajectory_of
 from mast_trace_judge.store.verdicts import save
 
 if TYPE_CHECKING:

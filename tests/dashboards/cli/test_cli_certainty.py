@@ -11,8 +11,7 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage import Store
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.output import console
-from mast_trace_dashboards.cli.render_run import run_view
-from mast_trace_dashboards.cli.run_view import load
+from mast_trace_dashboards.cli.render import load, run_view
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.store.model_records import ModelRecord
 from mast_trace_judge.verdict import Candidate, DecisiveError, Evidence, ModeFinding, Place, Verdict

@@ -20,7 +20,7 @@ from scripted_llm import Reply, ScriptedLLM, last_text
 from mast_trace_collector.storage import Store
 from mast_trace_dashboards.cli.app import run
 from mast_trace_judge.store.injections import injections
-from mast_trace_judge.study.datasets.injected import read_injected
+from mast_trace_judge.study.labelled import read_injected
 from mast_trace_lab.inject.operators.phrases import SENTENCES
 from mast_trace_lab.program.conducting import INTERRUPTED
 

@@ -13,7 +13,7 @@ from failing_run import EVIL, failing_run
 from rich.text import Text
 
 from mast_trace_dashboards.cli.output import FittedTable, console, fail, plain, print_json, warn
-from mast_trace_dashboards.cli.render_run import _arguments
+from mast_trace_dashboards.cli.render import _arguments
 from mast_trace_dashboards.printable import clip, counted, safe
 
 if TYPE_CHECKING:

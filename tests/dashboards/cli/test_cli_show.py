@@ -13,8 +13,7 @@ import mast_trace
 from mast_trace.trajectory import Step, StepKind
 from mast_trace_dashboards.cli.commands.show import as_dict, follow, json_pieces
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.render_run import _shown_text
-from mast_trace_dashboards.cli.run_view import load
+from mast_trace_dashboards.cli.render import _shown_text, load
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.printable import json_text, safe
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from conftest import CLI
     from fixture_types import Patch
 
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.labelled import LabelledRun
 
 
 MARKS = "mast_trace_judge.planted.UNCERTAIN"

@@ -8,8 +8,16 @@ from itertools import pairwise
 import pytest
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.web.conversation.arcs import BOX_HEIGHT, WIDTH, Arc, Span, arcs_of
-from mast_trace_dashboards.web.conversation.graph import Graph, drawn, label_of
+from mast_trace_dashboards.web.conversation.graph import (
+    BOX_HEIGHT,
+    WIDTH,
+    Arc,
+    Graph,
+    Span,
+    arcs_of,
+    drawn,
+    label_of,
+)
 from mast_trace_dashboards.web.conversation.table import (
     BOXES,
     MOST_BOXES,

@@ -14,8 +14,7 @@ from rich.console import Console
 from web_runs import BARE, HEALTHY, HOSTILE, LONG, SHORT, UNSURE, judged, message
 
 from mast_trace_dashboards.certainty import HEADINGS, evidence_words
-from mast_trace_dashboards.cli.render_run import run_view
-from mast_trace_dashboards.cli.run_view import load
+from mast_trace_dashboards.cli.render import load, run_view
 from mast_trace_dashboards.mcp_server.reading import StoreReading
 from mast_trace_dashboards.web import app
 from mast_trace_judge.confirmation import Confirmation, ConfirmationStatus, FurtherFix

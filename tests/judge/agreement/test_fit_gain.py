@@ -11,7 +11,7 @@ from published.who_and_when import SUBSETS, read_who_and_when
 
 from mast_trace_judge.study import numeric
 from mast_trace_judge.study.agreement import Interval
-from mast_trace_judge.study.datasets.labelled import LabelledRun
+from mast_trace_judge.study.labelled import LabelledRun
 from mast_trace_lab.fit import fit_gain
 from mast_trace_lab.fit.fit_gain import ELSEWHERE, FitGain, FitOffer, fit_words, measured_gain
 

@@ -20,7 +20,7 @@ from mast_trace_judge.local.attribution.profile import (
     run_hash,
     shipped_profiles,
 )
-from mast_trace_judge.study.datasets.labelled import LabelledRun
+from mast_trace_judge.study.labelled import LabelledRun
 from mast_trace_judge.study.training import FEWEST_LABELS, cross_validate, fit, to_example
 
 

@@ -12,7 +12,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.attribution import attribute
 from mast_trace_judge.local.attribution.features import FEATURES, features
 from mast_trace_judge.local.attribution.profile import Profile
-from mast_trace_judge.study.datasets.labelled import LabelledRun
+from mast_trace_judge.study.labelled import LabelledRun
 from mast_trace_judge.study.logit import LogitExample
 from mast_trace_judge.study.training import _scores, cross_validate, fit, to_example
 

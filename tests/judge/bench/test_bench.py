@@ -14,8 +14,7 @@ from mast_trace_judge.study.bench import run_bench
 from mast_trace_judge.study.bench.methods import best_fixed_step, fixed_step, random_step
 from mast_trace_judge.study.bench.rendering import tables, to_json, write_markdown
 from mast_trace_judge.study.bench.scoring import Prediction, score
-from mast_trace_judge.study.datasets.injected import read_injected
-from mast_trace_judge.study.datasets.labelled import LabelledRun
+from mast_trace_judge.study.labelled import LabelledRun, read_injected
 from mast_trace_judge.study.training import fit
 
 

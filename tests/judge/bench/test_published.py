@@ -13,10 +13,10 @@ from published.tau_retail import read_tau_retail
 from published.who_and_when import SUBSETS, read_who_and_when
 
 from mast_trace_judge.study.bench import score_parts
-from mast_trace_judge.study.bench.held_out import held_out, places_seen
+from mast_trace_judge.study.bench.methods import held_out, places_seen
 from mast_trace_judge.study.bench.rendering import tables
 from mast_trace_judge.study.bench.scoring import Prediction
-from mast_trace_judge.study.datasets.injected import read_injected
+from mast_trace_judge.study.labelled import read_injected
 
 
 def test_runs_of_a_profile_are_told_from_others_in_one_set(tmp_path):

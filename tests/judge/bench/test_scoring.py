@@ -7,7 +7,7 @@ from judge.builders import RunBuilder
 
 from mast_trace_judge.study.agreement import wilson
 from mast_trace_judge.study.bench.scoring import MEASURES, Prediction, score
-from mast_trace_judge.study.datasets.labelled import LabelledRun
+from mast_trace_judge.study.labelled import LabelledRun
 
 RUN = LabelledRun(
     subset="made-up",

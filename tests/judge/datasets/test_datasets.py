@@ -18,8 +18,8 @@ from test_figures import BENCHMARKS
 
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.study.agreement import step_agreement
-from mast_trace_judge.study.datasets.labelled import same_agent
-from mast_trace_judge.transfer.formats.plain import plain_steps
+from mast_trace_judge.study.labelled import same_agent
+from mast_trace_judge.transfer.formats.chat import plain_steps
 
 
 def test_names_lose_what_magentic_one_appends():

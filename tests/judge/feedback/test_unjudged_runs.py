@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from judge.worker.stored_runs import StoredRun, write
 
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_judge.batch import read_alone
 from mast_trace_judge.judge import Judge
-from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import save
 from mast_trace_lab.feedback import answering
 from mast_trace_lab.feedback.answering import NOT_JUDGED, Wanted, answer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from judge.builders import RunBuilder
 
-from mast_trace_judge.study.datasets.labelled import LabelledRun
+from mast_trace_judge.study.labelled import LabelledRun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

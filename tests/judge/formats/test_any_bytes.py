@@ -21,12 +21,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from judge.formats.read_files import CHAT, LINE, OTHER, read
 
-from mast_trace_judge.transfer.export_spans import to_spans
 from mast_trace_judge.transfer.formats import FORMATS, format_of_messages, format_of_record
 from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript, nanoseconds_of
 from mast_trace_judge.transfer.json_values import Value, rows_of, values_of
 from mast_trace_judge.transfer.reading import Piece, files_in
-from mast_trace_judge.transfer.spans import to_request
+from mast_trace_judge.transfer.spans import to_request, to_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

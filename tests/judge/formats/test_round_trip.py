@@ -20,9 +20,9 @@ from mast_trace.trajectory import (
     to_dict,
     trajectory_from_dict,
 )
-from mast_trace_judge.transfer.export_spans import to_spans
 from mast_trace_judge.transfer.formats.kinds import StoredRun
 from mast_trace_judge.transfer.formats.otlp import OTLP
+from mast_trace_judge.transfer.spans import to_spans
 
 if TYPE_CHECKING:
     from typing import Any

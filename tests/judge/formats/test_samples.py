@@ -16,7 +16,6 @@ from judge.formats.span_records import records_of, value_of
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from mast_trace.trajectory import StepKind, read_trajectory
-from mast_trace_judge.transfer.export_spans import to_spans
 from mast_trace_judge.transfer.formats import FORMATS, format_named
 from mast_trace_judge.transfer.formats.foreign_spans import id_of, put_all
 from mast_trace_judge.transfer.formats.kinds import StoredRun, Transcript
@@ -24,7 +23,7 @@ from mast_trace_judge.transfer.importing import Taken
 from mast_trace_judge.transfer.json_values import Value
 from mast_trace_judge.transfer.reading import Piece, Refused, read_source, values_in
 from mast_trace_judge.transfer.source import source_of
-from mast_trace_judge.transfer.spans import to_request
+from mast_trace_judge.transfer.spans import to_request, to_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

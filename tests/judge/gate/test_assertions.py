@@ -13,8 +13,8 @@ from judge.builders import RunBuilder
 
 import mast_trace
 from mast_trace.trajectory import to_dict
+from mast_trace_judge.gate.assertions import step_line
 from mast_trace_judge.gate.case_files import load_case, write_case
-from mast_trace_judge.gate.subjects import step_line
 from mast_trace_judge.testing import (
     assert_no_mode,
     assert_outcome,

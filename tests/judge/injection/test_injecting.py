@@ -24,10 +24,8 @@ from mast_trace_judge.arms import ArmResult, ReplayArm
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.store.injections import Injection, injections, take_over
 from mast_trace_judge.store.labels import labels_of
-from mast_trace_judge.study.datasets.injected import read_injected
-from mast_trace_judge.study.datasets.set_files import shapes_of, write_set
-from mast_trace_judge.study.labelled_runs import labelled_runs
-from mast_trace_judge.transfer.labelled_sets import take_set
+from mast_trace_judge.study.labelled import labelled_runs, read_injected, shapes_of, write_set
+from mast_trace_judge.transfer.importing import take_set
 from mast_trace_lab.inject import injecting
 from mast_trace_lab.inject.dataset import build
 from mast_trace_lab.inject.injecting import STOPPED, Injected, NotInjectable, inject

@@ -13,12 +13,10 @@ from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.confirmation import Confirmation, Contrast
 from mast_trace_judge.store.confirmations import confirmation_of
-from mast_trace_judge.study.datasets.injected import set_at
-from mast_trace_judge.study.datasets.set_files import CARD, PARQUET, RUNS, shapes_of
+from mast_trace_judge.study.labelled import CARD, PARQUET, RUNS, set_at, shapes_of
 from mast_trace_judge.transfer.formats.kinds import StoredRun
 from mast_trace_judge.transfer.formats.own_export import EXPORT
-from mast_trace_judge.transfer.importing import Importer, Taken
-from mast_trace_judge.transfer.labelled_sets import TakenSet, take_set
+from mast_trace_judge.transfer.importing import Importer, Taken, TakenSet, take_set
 from mast_trace_judge.transfer.reading import Piece
 from mast_trace_lab.fit.command import stored
 from mast_trace_lab.inject.dataset import _held_out, _split, build

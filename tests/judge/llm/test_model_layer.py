@@ -35,7 +35,7 @@ from mast_trace_judge.local.attribution.profile import Profile
 from mast_trace_judge.local.layers import LocalFindings, judge_by_rules
 from mast_trace_judge.local.outcome import RunOutcome
 from mast_trace_judge.store.ledger import MemoryLedger
-from mast_trace_judge.store.verdict_rows import row_of, verdict_of
+from mast_trace_judge.store.records import row_of, verdict_of
 from mast_trace_judge.verdict import CorrectedStep, Evidence
 
 

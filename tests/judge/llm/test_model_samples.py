@@ -20,7 +20,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.store.ledger import MemoryLedger, StoreLedger
 from mast_trace_judge.store.verdicts import save
-from mast_trace_judge.study.panel_votes import (
+from mast_trace_judge.study.agreement import (
     equal_pairs,
     krippendorff_alpha,
     panel_votes,

@@ -7,8 +7,7 @@ from scripted_llm import Reply
 from mast_trace_judge.llm.layer import vote
 from mast_trace_judge.llm.verification import ModelReading, Suggestion
 from mast_trace_judge.store.ledger import StoreLedger
-from mast_trace_judge.study.agreement import ALL_MODES, agreement
-from mast_trace_judge.study.panel_votes import panel_votes
+from mast_trace_judge.study.agreement import ALL_MODES, agreement, panel_votes
 from mast_trace_judge.verdict import Evidence, ModeFinding
 
 

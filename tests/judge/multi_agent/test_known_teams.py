@@ -14,8 +14,8 @@ from scripted_teams import played
 from mast_trace import semconv
 from mast_trace.trajectory import SpanRecord
 from mast_trace_judge.intervals import newcombe
+from mast_trace_judge.multi_agent.measure import TeamRun, team_run
 from mast_trace_judge.multi_agent.profile import TeamProfile, measured, presence
-from mast_trace_judge.multi_agent.team_run import TeamRun, team_run
 from mast_trace_lab.teams.profile import gap, side
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from scripted_llm import Reply, ScriptedLLM, messages_of
 
 from mast_trace_collector.storage.removal import erasure
 from mast_trace_collector.storage.runs import run_summary
+from mast_trace_judge.batch import read_alone
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.patterns import naming
@@ -25,7 +26,6 @@ from mast_trace_judge.patterns.naming import NamingPasses, PatternNamer
 from mast_trace_judge.patterns.places import PLACES, STAGE, Due, ShowingRun, due
 from mast_trace_judge.side_jobs import SideJobs
 from mast_trace_judge.store.ledger import StoreLedger
-from mast_trace_judge.store.runs import read_alone
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from genai_prices.data_snapshot import get_snapshot
 from pydantic import ValidationError
 
 from mast_trace_judge.pricing import OwnPrice, PriceConfig, bands_of, cost_of
-from mast_trace_judge.pricing.bands import _of_public, _second
+from mast_trace_judge.pricing.prices import _of_public, _second
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 LENGTHS = (0, 1, 1000, 128_000, 200_000, 200_001, 300_000, 1_000_000)

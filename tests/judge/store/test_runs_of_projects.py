@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from long_runs import stored, team
 
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_judge.store.runs import read_alone
+from mast_trace_judge.batch import read_alone
 from mast_trace_lab.replay.replaying import earlier_runs
 
 if TYPE_CHECKING:

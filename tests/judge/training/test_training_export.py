@@ -13,7 +13,7 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.config import JudgeConfig
 from mast_trace_judge.planted import UNCERTAIN
 from mast_trace_judge.store.injections import Injection, save_injection
-from mast_trace_judge.study.datasets.set_files import shapes_of
+from mast_trace_judge.study.labelled import shapes_of
 from mast_trace_lab.inject.dataset import build, sources_of
 from mast_trace_lab.inject.operators import OPERATORS
 from mast_trace_lab.train.examples import divide

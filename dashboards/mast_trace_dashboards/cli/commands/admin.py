@@ -24,7 +24,7 @@ from mast_trace_collector.storage.search_index import (
 from mast_trace_dashboards.alerts.config import AlertConfig
 from mast_trace_dashboards.cli.open_store import locate
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Url
-from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, say
 from mast_trace_dashboards.local.announcement import UpConfig
 from mast_trace_dashboards.web.config import WebConfig
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
@@ -33,18 +33,6 @@ from mast_trace_judge.store.confirmations import show_missing
 
 if TYPE_CHECKING:
     from mast_trace_collector.settings import DocumentedSetting
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("migrate")(migrate_database)
-    app.command("config")(config)
-    # Its options are the SDK's: it works without this command line, too.
-    app.command(
-        "doctor",
-        add_help_option=False,
-        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-    )(doctor)
 
 
 def migrate_database(
@@ -127,7 +115,7 @@ def migrate_database(
         )
     else:
         done = f"now at version {new[-1]}" if new else "up to date already"
-        console().print(plain(f"{where}: {done}{'; texts are indexed' if indexed else ''}."))
+        say(f"{where}: {done}{'; texts are indexed' if indexed else ''}.")
 
 
 def config(
@@ -156,9 +144,8 @@ def config(
 
 
 def _settings_table(title: str, settings: list[DocumentedSetting]) -> FittedTable:
-    table = FittedTable(title=plain(f"[{title}]", "bold"))
-    for name in ("setting", "value", "from", "variable", "meaning"):
-        table.add_column(name.upper())
+    names = ("SETTING", "VALUE", "FROM", "VARIABLE", "MEANING")
+    table = FittedTable(*names, title=plain(f"[{title}]", "bold"))
     for setting in settings:
         style = "dim" if setting.origin == "default" else ""
         table.add_row(
@@ -172,6 +159,14 @@ def _settings_table(title: str, settings: list[DocumentedSetting]) -> FittedTabl
     return table
 
 
+diagnosis = typer.Typer()
+
+
+# Its options are the SDK's: it works without this command line, too.
+@diagnosis.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
 def doctor(context: typer.Context) -> None:
     """Show which frameworks are recorded, and whether the collector accepts spans.
 

@@ -37,6 +37,7 @@ from mast_trace_dashboards.cli.output import (
     plain,
     print_json,
     print_json_line,
+    say,
     warn,
 )
 from mast_trace_dashboards.local import announcement
@@ -57,11 +58,6 @@ class Shape(str, Enum):
 
     alertmanager = "alertmanager"
     slack = "slack"
-
-
-def register(parent: typer.Typer) -> None:
-    """Add the commands."""
-    parent.add_typer(app)
 
 
 @app.command()
@@ -277,4 +273,4 @@ def _say(change: AlertChange, *, as_json: bool) -> None:
         )
     else:
         style = "bold red" if change.kind == "firing" else "green"
-        console().print(plain(sentence(change), style=style))
+        say(sentence(change), style=style)

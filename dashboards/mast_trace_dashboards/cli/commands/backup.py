@@ -12,18 +12,12 @@ from mast_trace.exceptions import StorageError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import print_json, say, warn
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.printable import counted
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("backup")(backup)
-    app.command("restore")(restore)
 
 
 def backup(
@@ -54,7 +48,7 @@ def backup(
         print_json({"folder": str(folder.absolute()), **asdict(manifest)})
         return
     backed_up = f"{counted(manifest.spans, 'span')}, {manifest.bytes / 2**20:,.1f} MiB in {folder}."
-    console().print(plain(f"Backed up {backed_up}"), soft_wrap=True)
+    say(f"Backed up {backed_up}", soft_wrap=True)
 
 
 def _store_what_waits(store: Store, settings: CollectorConfig) -> None:
@@ -93,7 +87,7 @@ def restore(
     if as_json:
         print_json({"data_dir": str(place), **asdict(manifest)})
         return
-    console().print(
-        plain(f"Restored {counted(manifest.spans, 'span')} to {place}. Next: mast-trace up"),
+    say(
+        f"Restored {counted(manifest.spans, 'span')} to {place}. Next: mast-trace up",
         soft_wrap=True,
     )

@@ -13,7 +13,7 @@ from mast_trace.replay.recording import NotReplayable, tape_of
 from mast_trace.trajectory import Trajectory, trajectory_from_dict
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
-from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, say, warn
 from mast_trace_dashboards.printable import ID_SHOWN, clip, counted
 from mast_trace_dashboards.programs import config_file, program_of, programs_of
 from mast_trace_dashboards.run_names import NotFound, resolve_run
@@ -30,8 +30,7 @@ from mast_trace_judge.gate.case_files import (
     write_case,
 )
 from mast_trace_judge.store.replay_plans import masks_of
-from mast_trace_judge.transfer.exporting import export_runs
-from mast_trace_judge.transfer.run_json import LongRun
+from mast_trace_judge.transfer.exporting import LongRun, export_runs
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
@@ -66,11 +65,6 @@ cases = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(cases)
 
 
 @cases.command("add")
@@ -124,8 +118,8 @@ def add(
             {**_as_dict(case), "replayable": not replay, "not_replayable": replay, "alike": alike}
         )
         return
-    console().print(plain(f"{path}: {_told(case)}"))
-    console().print(plain(replay or f"It can be replayed: {calls}."))
+    say(f"{path}: {_told(case)}")
+    say(replay or f"It can be replayed: {calls}.")
     if alike:
         warn(f"the same failure is a case already: {', '.join(alike)}")
     warn(_NEVER_REDACTED)
@@ -172,7 +166,7 @@ def remove(
         raise CaseRefused(f"there is no case {missing[0]}; nothing was removed")
     for path in paths:
         remove_case(path)
-        console().print(plain(f"{path} is removed."))
+        say(f"{path} is removed.")
 
 
 def _executed(run: Trajectory, file: Path | None) -> tuple[str, ...]:

@@ -17,8 +17,10 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
 from mast_trace_dashboards.cli.output import draft_of, fail, print_document, print_json
-from mast_trace_dashboards.gate.counting import Sides, WantedSides, count_sides
-from mast_trace_dashboards.gate.reports import (
+from mast_trace_dashboards.gate import (
+    Sides,
+    WantedSides,
+    count_sides,
     facts,
     junit,
     junit_without,
@@ -82,11 +84,6 @@ class Rates(str, Enum):
     all = "all"
     failures = "failures"
     modes = "modes"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("check")(check)
 
 
 def check(

@@ -36,6 +36,7 @@ from mast_trace_dashboards.cli.output import (
     plain,
     print_json,
     print_json_line,
+    say,
 )
 from mast_trace_dashboards.cli.until_stopped import (
     address_table,
@@ -78,7 +79,7 @@ def list_letters(
         print_json([asdict(letter) for letter in found])
         return
     if not found:
-        console().print("There are no dead letters.")
+        say("There are no dead letters.")
         return
     table = FittedTable("ID", "SET ASIDE", "ITEMS", "BYTES", "TRIES", "REASON")
     for letter in found:
@@ -164,7 +165,7 @@ def _report(ids: list[str], what: str, *, as_json: bool) -> None:
         print_json(ids)
     else:
         noun = "dead letter" if len(ids) == 1 else "dead letters"
-        console().print(plain(f"{len(ids)} {noun} {what}."))
+        say(f"{len(ids)} {noun} {what}.")
 
 
 logger = logging.getLogger(__name__)
@@ -175,11 +176,6 @@ _PATIENCE_SECONDS = 3.0
 
 app = typer.Typer(name="collect", invoke_without_command=True)
 app.add_typer(letters)
-
-
-def register(parent: typer.Typer) -> None:
-    """Add the commands."""
-    parent.add_typer(app)
 
 
 @app.callback()
@@ -248,9 +244,9 @@ def key(
         may = [each.value for each in Right if each in rights]
         print_json({"project": project, "rights": may, "key": made, "line": line})
         return
-    console().print(plain(f"Key, shown this once: {made}"), soft_wrap=True)
+    say(f"Key, shown this once: {made}", soft_wrap=True)
     if file is None:
-        console().print(plain(f"Line for the keys file: {line}"), soft_wrap=True)
+        say(f"Line for the keys file: {line}", soft_wrap=True)
 
 
 async def _collect(settings: CollectorConfig, ready_file: Path | None, *, as_json: bool) -> None:

@@ -12,8 +12,7 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
 from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json
-from mast_trace_dashboards.cli.render import outcome, place
-from mast_trace_dashboards.cli.run_view import load
+from mast_trace_dashboards.cli.render import load, outcome, place
 from mast_trace_dashboards.found_run import nearest_good
 from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.run_names import NotFound, resolve_run
@@ -25,11 +24,6 @@ if TYPE_CHECKING:
 
 _CLIP: Final = 300
 _STYLES: Final = {"same": "", "removed": "bold red", "added": "bold green"}
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("compare")(compare)
 
 
 def compare(
@@ -76,9 +70,7 @@ def compare(
         first = f"The first {PAGE:,} steps are" if longest > PAGE else "All steps are"
         out.print(f"\n{first} the same in both.")
         return
-    table = FittedTable()
-    for name in ("STEP", "AGENT", "A", "B"):
-        table.add_column(name)
+    table = FittedTable("STEP", "AGENT", "A", "B")
     for pair in found.pairs[max(found.parting.number - 2, 0) :]:
         step = pair.left or pair.right
         assert step is not None  # a pair has one of both

@@ -11,7 +11,7 @@ import typer
 from mast_trace.exceptions import StorageError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
-from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, say, warn
 from mast_trace_dashboards.cost_words import cost_words
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.queries import QUERIES
@@ -38,11 +38,6 @@ class Part(str, Enum):
     version = "version"
     mode = "mode"
     run = "run"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("cost")(cost)
 
 
 def cost(
@@ -115,7 +110,7 @@ def _show(total: dict[str, Any], rows: dict[str, list[dict[str, Any]]]) -> None:
         if found:
             console().print(_table(part, found))
         else:
-            console().print(plain(f"{part}: {_NONE.get(part, 'no model calls')}."), soft_wrap=True)
+            say(f"{part}: {_NONE.get(part, 'no model calls')}.", soft_wrap=True)
     if total["UnpricedModels"]:
         names = ", ".join(total["UnpricedModels"])
         warn(f"no price is known of {names}; `own_prices` in [prices] gives one")
@@ -146,10 +141,7 @@ def _facts(total: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _table(part: str, rows: list[dict[str, Any]]) -> FittedTable:
-    table = FittedTable()
-    table.add_column(part.upper())
-    for name in ("COST", "AFTER THE DECISIVE STEP", "TOKENS"):
-        table.add_column(name, justify="right")
+    table = FittedTable(part.upper(), numbers=("COST", "AFTER THE DECISIVE STEP", "TOKENS"))
     for row in rows:
         unpriced = row["UnpricedUses"] if part == "tool" else row["UnpricedCalls"]
         after = "" if part == "tool" else _after(row)

@@ -17,7 +17,7 @@ from mast_trace_dashboards.alerts.files import write as write_alerts
 from mast_trace_dashboards.alerts.prometheus_rules import write as write_prometheus
 from mast_trace_dashboards.alerts.rules import tuned
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import print_json, say, warn
 from mast_trace_dashboards.grafana.dashboards import push as push_to_grafana
 from mast_trace_dashboards.grafana.dashboards import write as write_dashboards
 from mast_trace_dashboards.printable import counted
@@ -34,11 +34,6 @@ WebUrl = Annotated[
         show_default="MAST_TRACE_ALERT_WEB_URL, else http://127.0.0.1:8680",
     ),
 ]
-
-
-def register(parent: typer.Typer) -> None:
-    """Add the commands."""
-    parent.add_typer(app)
 
 
 @app.command()
@@ -75,7 +70,7 @@ def export(
     if as_json:
         print_json([str(path) for path in written])
     else:
-        console().print(plain(f"Wrote {counted(len(written), 'file')} to {folder}."))
+        say(f"Wrote {counted(len(written), 'file')} to {folder}.")
 
 
 def _warn_of_loopback(web: str) -> None:
@@ -115,6 +110,6 @@ def push(
     for title, change in push_to_grafana(url, token, web=web, dry_run=dry_run):
         changes.append({"dashboard": title, "change": change})
         if not as_json:
-            console().print(plain(f"{'would ' if dry_run else ''}{change:<9}  {title}"))
+            say(f"{'would ' if dry_run else ''}{change:<9}  {title}")
     if as_json:
         print_json(changes)

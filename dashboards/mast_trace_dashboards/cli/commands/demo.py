@@ -14,24 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.text import Text
 
 from mast_trace.taxonomy import mode_words
 from mast_trace_collector.plugins import answers
-from mast_trace_dashboards.cli import render
 from mast_trace_dashboards.cli.commands.show import as_dict
 from mast_trace_dashboards.cli.options import AsJson
-from mast_trace_dashboards.cli.output import FittedTable, console, print_json, warn
-from mast_trace_dashboards.cli.render_run import run_view
-from mast_trace_dashboards.cli.run_view import RunView, load
+from mast_trace_dashboards.cli.output import FittedTable, console, print_json, shown_progress, warn
+from mast_trace_dashboards.cli.render import RunView, load, outcome, place, run_view
 from mast_trace_dashboards.cli.until_stopped import stop_signal
 from mast_trace_dashboards.local import demo as script
 from mast_trace_dashboards.plugins import Plugin
@@ -44,11 +35,6 @@ if TYPE_CHECKING:
     from mast_trace_dashboards.local.announcement import RunningInstance
 
 _STOP_SECONDS = 40.0
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("demo")(demo)
 
 
 def demo(
@@ -81,7 +67,8 @@ async def _demo(folder: Path, *, keep: bool, as_json: bool) -> None:
     logging.getLogger().setLevel(logging.WARNING)
     up = script.demo_up(folder)
     try:
-        with _progress() as progress:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn())
+        with shown_progress(*columns, MofNCompleteColumn()) as progress:
             running, finished = await _play(up, progress)
         shown = load(up.store, script.featured(finished).row["TraceId"])
         if as_json:
@@ -149,12 +136,6 @@ def _tell(progress: Progress, done: str) -> None:
         warn(done)
 
 
-def _progress() -> Progress:
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    errors = console(stderr=True)
-    return Progress(*columns, console=errors, transient=True, disable=not errors.is_terminal)
-
-
 def report(out: Console, finished: Sequence[script.FinishedAct], shown: RunView) -> None:
     """Print the demo's result: all runs as a table, and one of them in full."""
     table = FittedTable()
@@ -165,9 +146,9 @@ def report(out: Console, finished: Sequence[script.FinishedAct], shown: RunView)
             one.row["TraceId"][:ID_SHOWN],
             one.row["Framework"],
             one.act.story,
-            render.outcome(one.row),
+            outcome(one.row),
             Text("\n".join(map(mode_words, one.row["Modes"])) or "-"),
-            render.place(one.row),
+            place(one.row),
         )
     out.print(table)
     out.print()

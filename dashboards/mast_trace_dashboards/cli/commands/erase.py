@@ -21,6 +21,7 @@ from mast_trace_collector.storage.removal.tombstone_file import (
     read_tombstones,
 )
 from mast_trace_collector.storage.removal.tombstones import (
+    Key,
     Tombstone,
     find_tombstones,
     new_stamp,
@@ -30,21 +31,15 @@ from mast_trace_collector.storage.removal.tombstones import (
 from mast_trace_collector.storage.runs import SESSION, USER, runs_with
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
-from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json
+from mast_trace_dashboards.cli.output import FittedTable, console, print_json, say
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.run_names import NotFound, SharedId, parse_time, resolve_run
 
 if TYPE_CHECKING:
     from mast_trace_collector.storage import Store
     from mast_trace_collector.storage.removal.erasure import Erasure
-    from mast_trace_collector.storage.removal.tombstones import Key
 
 _SHOWN: Final = 20
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("erase")(erase)
 
 
 @dataclass(frozen=True)
@@ -259,14 +254,14 @@ def erase(
 def _show(known: Sequence[Tombstone], number: int, rows: Mapping[str, int]) -> None:
     for each in known[:_SHOWN]:
         later = f"; {each.arrived} rows that arrived later are deleted" if each.arrived else ""
-        console().print(plain(f"Known: {each}{later}."), soft_wrap=True)
+        say(f"Known: {each}{later}.", soft_wrap=True)
     if len(known) > _SHOWN:
-        console().print(plain(f"... and {len(known) - _SHOWN} more that were erased before."))
+        say(f"... and {len(known) - _SHOWN} more that were erased before.")
     if not any(rows.values()):
         return
     table = FittedTable("TABLE", "ROWS")
     for name, count in rows.items():
         if count:
             table.add_row(name, str(count))
-    console().print(plain(f"{counted(number, 'run')}, in these rows:"))
+    say(f"{counted(number, 'run')}, in these rows:")
     console().print(table)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import signal
+from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,41 +15,142 @@ import typer
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.storage.removal.sweep import Sweeper, sweep
-from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.cli.commands import judge_agreement, judge_bench
+from mast_trace_collector.storage.runs import RunSummary, run_summary
+from mast_trace_dashboards.cli.commands import judge_agreement
 from mast_trace_dashboards.cli.commands.show import json_pieces, print_pieces
 from mast_trace_dashboards.cli.open_store import open_store
-from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json, warn
-from mast_trace_dashboards.cli.render_run import run_view
-from mast_trace_dashboards.cli.run_view import RunView, load
+from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Uncertain, Url
+from mast_trace_dashboards.cli.output import console, print_json, say, shown_progress, warn
+from mast_trace_dashboards.cli.render import RunView, load, run_view
 from mast_trace_dashboards.cli.until_stopped import end_within
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.run_names import NotFound, parse_time, resolve_run
+from mast_trace_judge.batch import read_alone
 from mast_trace_judge.config import JudgeConfig, WorkerConfig
 from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.model_records import record_behind
-from mast_trace_judge.store.runs import read_alone
 from mast_trace_judge.store.verdicts import save
+from mast_trace_judge.study.bench import LAYERS, run_bench
+from mast_trace_judge.study.bench.methods import planted_runs
+from mast_trace_judge.study.bench.rendering import tables, to_json, write_markdown
+from mast_trace_judge.study.bench.scoring import Prediction
+from mast_trace_judge.study.labelled import LabelledRun
 from mast_trace_judge.study.rejudge import Selection
-from mast_trace_judge.version import rules_of
+from mast_trace_judge.study.training import REPEATS
+from mast_trace_judge.version import own_profiles, rules_of
 from mast_trace_judge.worker import Worker
 
 if TYPE_CHECKING:
+    from mast_trace.trajectory import Trajectory
     from mast_trace_collector.storage import Store
-    from mast_trace_judge.verdict import ModeFinding
+    from mast_trace_judge.verdict import ModeFinding, Verdict
+
+_LLM = "llm"
+Repeats = Annotated[
+    int, typer.Option(min=1, help="Partitions over which cross-validated scores are averaged.")
+]
+Labelled = Annotated[Path, typer.Option("--data", help="Folder of `mast-trace dataset build`.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the group."""
-    group = typer.Typer(help="Judge runs.", no_args_is_help=True)
-    group.command("work")(work)
-    group.command("run")(run)
-    group.command("try")(try_rule)
-    judge_agreement.register(group)
-    judge_bench.register(group)
-    app.add_typer(group, name="judge")
+def bench(
+    data: Labelled,
+    layers: Annotated[
+        str, typer.Option(help=f"Some of {', '.join((*LAYERS, _LLM))}, with commas between.")
+    ] = ",".join(LAYERS),
+    report: Annotated[
+        Path | None,
+        typer.Option(help="Markdown file to write, its plots beside it.", show_default=False),
+    ] = None,
+    uncertain: Uncertain = False,
+    repeats: Repeats = REPEATS,
+    config: ConfigFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score the judge on a labelled set of your own, beside simple baselines.
+
+    Profiles in the folder named by `judge_profiles_dir` are scored as well: on runs that they were fitted to and on
+    others, apart.
+
+    The layer `llm` asks the configured model about every run that has a decisive step, which costs
+    tokens.
+
+    Example: `mast-trace judge bench --data my-failures --layers rules,local --report bench.md`
+    """
+    chosen = [layer.strip() for layer in layers.split(",") if layer.strip()]
+    judges = {}
+    settings = JudgeConfig.load(config)
+    profiles = own_profiles(settings)
+    if _LLM in chosen:
+        parts = planted_runs(data, uncertain=uncertain)
+        said = ask_model([run for part in parts.values() for run in part], settings)
+        judges["with the model"] = lambda run: said[run.trajectory.trace_id]
+    local = [layer for layer in chosen if layer != _LLM]
+    shown = console(stderr=True)
+    with shown.status("Scoring"):
+        found = run_bench(data, local, judges, repeats, profiles, uncertain=uncertain)
+    if report is not None:
+        write_markdown(found, report.parent, file=report.name)
+    if as_json:
+        print_json(to_json(found))
+        return
+    for table in tables(found):
+        console().print(table)
+    for note in found.notes:
+        say(f"- {note}")
+
+
+def ask_model(runs: Sequence[LabelledRun], config: JudgeConfig) -> dict[str, Prediction]:
+    """Ask the configured model about runs, and return its predictions by their ids.
+
+    Raises:
+        ConfigurationError: no model is configured.
+    """
+    if not config.uses_model:
+        raise ConfigurationError(
+            "the layer llm needs a model: set MAST_TRACE_JUDGE_MODEL and OPENAI_BASE_URL or "
+            "OPENAI_API_KEY"
+        )
+    verdicts = asyncio.run(_judge_all(Judge(config), runs))
+    return {verdict.trace_id: _prediction(verdict) for verdict in verdicts}
+
+
+async def _judge_all(judge: Judge, runs: Sequence[LabelledRun]) -> list[Verdict]:
+    """Judge labelled runs, concurrently up to the endpoint's limit."""
+    at_once = asyncio.Semaphore(judge.config.judge_concurrency)
+    with shown_progress() as bar:
+        task = bar.add_task("Asking the model", total=len(runs))
+
+        async def judged(run: LabelledRun) -> Verdict:
+            async with at_once:
+                verdict = await judge.judge(unstored(run.trajectory), run.trajectory)
+            bar.advance(task)
+            return verdict
+
+        try:
+            return list(await asyncio.gather(*map(judged, runs)))
+        finally:
+            await judge.aclose()
+
+
+def unstored(run: Trajectory) -> RunSummary:
+    """Describe a run that was never in a store."""
+    now = datetime.now(timezone.utc)
+    empty = {field.name: "" for field in dataclasses.fields(RunSummary)}
+    names = ("trace_id", "name", "service", "framework", "outcome", "termination_reason", "agents")
+    known = {**empty, **{name: getattr(run, name) for name in names}}
+    known |= {"models": (), "has_root": True, "spans": len(run.steps)}
+    known |= dict.fromkeys(("start", "end", "last_seen"), now)
+    known |= dict.fromkeys(("errors", "input_tokens", "output_tokens"), 0)
+    return RunSummary(**known)
+
+
+def _prediction(verdict: Verdict) -> Prediction:
+    best = verdict.decisive or (verdict.candidates[0] if verdict.candidates else None)
+    if best is None:
+        return Prediction((), "")
+    others = (each.step for each in verdict.candidates if each.step != best.step)
+    return Prediction((best.step, *others), best.agent, best.probability)
 
 
 def work(
@@ -77,7 +180,7 @@ def work(
     if as_json:
         print_json({"judged": judged})
     else:
-        console().print(plain(f"{counted(judged, 'run')} judged."))
+        say(f"{counted(judged, 'run')} judged.")
 
 
 def judge_now(store: Store, config: Path | None) -> int:
@@ -228,7 +331,7 @@ def try_rule(
         )
         return
     for trace_id, each in found:
-        console().print(plain(f"{trace_id}  {_said(each)}"))
+        say(f"{trace_id}  {_said(each)}")
 
 
 def _said(found: ModeFinding | None) -> str:
@@ -245,7 +348,7 @@ def _report(counts: dict[str, Any], *, as_json: bool) -> None:
         return
     result_line = f"{counted(counts['judged'], 'run')} judged by version {counts['version']}"
     left = f", {counts['unscored']} of them left unscored" if counts["unscored"] else ""
-    console().print(plain(f"{result_line}{left}."))
+    say(f"{result_line}{left}.")
 
 
 async def _judge_one(
@@ -268,3 +371,12 @@ async def _judge_one(
 
 def _judge(store: Store, config: Path | None) -> Judge:
     return Judge(JudgeConfig.load(config), ledger=StoreLedger(store))
+
+
+group = typer.Typer(name="judge", help="Judge runs.", no_args_is_help=True)
+group.command("work")(work)
+group.command("run")(run)
+group.command("try")(try_rule)
+group.command("agree")(judge_agreement.agree)
+group.command("diff")(judge_agreement.diff)
+group.command("bench")(bench)

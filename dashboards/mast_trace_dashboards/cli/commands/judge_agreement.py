@@ -10,14 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import Progress
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.plugins import answers
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Since, Url
-from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, warn
+from mast_trace_dashboards.cli.output import (
+    FittedTable,
+    console,
+    plain,
+    print_json,
+    say,
+    shown_progress,
+    warn,
+)
 from mast_trace_dashboards.plugins import Plugin
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.run_names import NotFound, parse_time
@@ -26,15 +33,17 @@ from mast_trace_judge.judge import Judge
 from mast_trace_judge.store.labels import HumanLabel, labels_of
 from mast_trace_judge.store.ledger import StoreLedger
 from mast_trace_judge.store.model_records import ModelRecord, model_records
-from mast_trace_judge.store.verdict_rows import verdict_of
+from mast_trace_judge.store.records import verdict_of
 from mast_trace_judge.study.agreement import (
     Agreement,
+    SelfConsistency,
     StepAgreement,
     agreement,
+    panel_votes,
+    self_consistency,
     step_agreement,
     wilson,
 )
-from mast_trace_judge.study.panel_votes import SelfConsistency, panel_votes, self_consistency
 from mast_trace_judge.study.rejudge import RunDiff, Selection, VersionDiff, diff_versions, rejudge
 
 if TYPE_CHECKING:
@@ -59,12 +68,6 @@ _VERSIONS = """
 SELECT JudgeVersion AS Version, count() AS Runs FROM mast_verdicts FINAL
 GROUP BY JudgeVersion ORDER BY max(JudgedAt) DESC
 """
-
-
-def register(group: typer.Typer) -> None:
-    """Add the commands to the group `judge`."""
-    group.command("agree")(agree)
-    group.command("diff")(diff)
 
 
 def agree(
@@ -116,18 +119,18 @@ def agree(
     if not labels:
         warn("No labels yet: `mast-trace label RUN` gives one.")
         return
-    console().print(plain(f"{runs} labelled runs, {len(verdicts)} of them with a verdict."))
+    say(f"{runs} labelled runs, {len(verdicts)} of them with a verdict.")
     _print_pairs(found)
     if steps:
         console().print(_steps_table(steps))
     if records:
         console().print(_models_table(records))
         for record in records:
-            console().print(plain(record.standing))
+            say(record.standing)
     for _, report in more:
         console().print()
         for line in report.lines:
-            console().print(plain(line))
+            say(line)
 
 
 def _run(one: HumanLabel | Verdict) -> str:
@@ -183,10 +186,8 @@ def _print_pairs(found: Iterable[Agreement]) -> None:
 
 def _agreement_table(rows: Iterable[Agreement]) -> FittedTable:
     rows = list(rows)
-    table = FittedTable(title=plain(" and ".join(rows[0].annotators)))
-    table.add_column("mode")
-    for name in ("answers", "yes", "both", "equal", "kappa", "95 %", "AC1", "prevalence"):
-        table.add_column(name, justify="right")
+    numbers = ("answers", "yes", "both", "equal", "kappa", "95 %", "AC1", "prevalence")
+    table = FittedTable("mode", numbers=numbers, title=plain(" and ".join(rows[0].annotators)))
     for row in rows:
         mode = FAILURE_MODES.get(row.subject)
         span = row.kappa_interval
@@ -205,10 +206,8 @@ def _agreement_table(rows: Iterable[Agreement]) -> FittedTable:
 
 
 def _steps_table(steps: Mapping[tuple[str, str], StepAgreement]) -> FittedTable:
-    table = FittedTable(title="decisive step")
-    table.add_column("annotators")
-    for name in ("runs", "same step", "±1", "±3", "same agent", "kappa of agents"):
-        table.add_column(name, justify="right")
+    numbers = ("runs", "same step", "±1", "±3", "same agent", "kappa of agents")
+    table = FittedTable("annotators", numbers=numbers, title="decisive step")
     for pair, each in steps.items():
         shares = (each.exact, each.within_one, each.within_three, each.agent)
         kappa = "" if each.agent_kappa is None else f"{each.agent_kappa:.2f}"
@@ -219,10 +218,8 @@ def _steps_table(steps: Mapping[tuple[str, str], StepAgreement]) -> FittedTable:
 
 def _selves_table(selves: Iterable[SelfConsistency]) -> FittedTable:
     """Return the table of models that have read runs several times."""
-    table = FittedTable(title="models with themselves")
-    table.add_column("model")
-    for name in ("runs", "readings", "same outcome", "modes (alpha)", "step of the verdict"):
-        table.add_column(name, justify="right")
+    numbers = ("runs", "readings", "same outcome", "modes (alpha)", "step of the verdict")
+    table = FittedTable("model", numbers=numbers, title="models with themselves")
     for each in selves:
         table.add_row(
             plain(each.model),
@@ -237,11 +234,11 @@ def _selves_table(selves: Iterable[SelfConsistency]) -> FittedTable:
 
 def _models_table(records: Iterable[ModelRecord]) -> FittedTable:
     """Return the table of models: the runs in which the step that they name first is the known one."""
-    table = FittedTable(title="first steps of models, in failed runs")
-    for name in ("model", "prompt", "framework", "known by"):
-        table.add_column(name)
-    for name in ("runs", "right", "95 %"):
-        table.add_column(name, justify="right")
+    names, title = (
+        ("model", "prompt", "framework", "known by"),
+        "first steps of models, in failed runs",
+    )
+    table = FittedTable(*names, numbers=("runs", "right", "95 %"), title=title)
     for record in records:
         reader = map(plain, (record.model, record.prompt, record.framework))
         for source, cases in record.cases.items():
@@ -291,12 +288,10 @@ def _version(beginning: str, versions: list[str]) -> str:
 
 
 def _print_diff(found: VersionDiff) -> None:
-    console().print(
-        plain(
-            f"{counted(found.compared, 'run')} judged by both, {len(found.changed)} of them differently; "
-            f"{found.only_before} by {found.before} alone, {found.only_after} by {found.after} "
-            f"alone. Cost {found.cost_usd[0]:.4f} and {found.cost_usd[1]:.4f} USD."
-        )
+    say(
+        f"{counted(found.compared, 'run')} judged by both, {len(found.changed)} of them differently; "
+        f"{found.only_before} by {found.before} alone, {found.only_after} by {found.after} "
+        f"alone. Cost {found.cost_usd[0]:.4f} and {found.cost_usd[1]:.4f} USD."
     )
     if not found.changed:
         return
@@ -337,9 +332,8 @@ def judge_again(store: Store, selection: Selection, config: Path | None) -> dict
 
 async def _judge_again(store: Store, judge: Judge, selection: Selection) -> dict[str, int]:
     counts = Counter({"ok": 0, "unscored": 0})
-    shown = console(stderr=True)
     try:
-        with Progress(console=shown, transient=True, disable=not shown.is_terminal) as bar:
+        with shown_progress() as bar:
             task = bar.add_task("Judging", total=None)
             async for verdict in rejudge(store, judge, selection):
                 counts[verdict.status] += 1

@@ -15,20 +15,14 @@ from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_dashboards.cli.commands.runs import Outcome
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, RunName, Url
-from mast_trace_dashboards.cli.output import console, plain, print_json
-from mast_trace_dashboards.cli.render_run import run_view
-from mast_trace_dashboards.cli.run_view import RunView, load
+from mast_trace_dashboards.cli.output import console, print_json, say
+from mast_trace_dashboards.cli.render import RunView, load, run_view
 from mast_trace_dashboards.printable import clip
 from mast_trace_dashboards.run_names import resolve_run
 from mast_trace_judge.store.labels import NO_MODES, HumanLabel, labels_of, save_labels
 
 _QUOTED = 70
 _MOST_DIGITS = 9
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("label")(label)
 
 
 def label(
@@ -86,7 +80,7 @@ def label(
     if as_json:
         print_json(dataclasses.asdict(made))
     else:
-        console().print(plain(f"Recorded {made.annotator}'s label of run {made.trace_id}."))
+        say(f"Recorded {made.annotator}'s label of run {made.trace_id}.")
 
 
 def _several(steps: Sequence[int]) -> dict[str, Any]:
@@ -124,7 +118,7 @@ def _ask(shown: RunView, annotator: str) -> HumanLabel:
         value_proc=_read_outcome,
     )
     for code, each in FAILURE_MODES.items():
-        console().print(plain(f"  {code} {each.name}"))
+        say(f"  {code} {each.name}")
     modes = typer.prompt(
         "Which failure modes does it show? (codes, none, or - for no opinion)",
         default="-",
@@ -137,7 +131,7 @@ def _ask(shown: RunView, annotator: str) -> HumanLabel:
     )
     if step >= 0:
         (named,) = shown.stored.steps([step], clip=_QUOTED * 10)
-        console().print(plain(f"  {named.agent}: {clip(named.text, _QUOTED)}"))
+        say(f"  {named.agent}: {clip(named.text, _QUOTED)}")
     note = typer.prompt("A note?", default="", show_default=False)
     return HumanLabel("", annotator, ended, modes, step if step >= 0 else None, "", note)
 

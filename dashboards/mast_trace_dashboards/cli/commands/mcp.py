@@ -15,11 +15,6 @@ from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import ConfigFile, DataDir, Project, Url
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("mcp")(mcp)
-
-
 def mcp(
     allow_writes: Annotated[
         bool, typer.Option("--allow-writes", help="Labels and outcomes may be recorded.")

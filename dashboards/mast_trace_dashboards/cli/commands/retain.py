@@ -8,7 +8,6 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import Progress
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_collector.storage.removal.retention import (
@@ -21,7 +20,14 @@ from mast_trace_collector.storage.removal.retention import (
 from mast_trace_collector.storage.removal.thinning import Thinned, beyond_sample, thin
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Url
-from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json
+from mast_trace_dashboards.cli.output import (
+    FittedTable,
+    console,
+    plain,
+    print_json,
+    say,
+    shown_progress,
+)
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.queries import QUERIES
 
@@ -34,13 +40,12 @@ _UNITS = ("", "K", "M", "G", "T")
 
 def thin_shown(store: Store, before: datetime, share: float, *, project: str | None) -> Thinned:
     """Thin the runs, with a progress bar on a terminal; see `mast_trace_collector.storage.removal.thinning.thin`."""
-    shown = console(stderr=True)
-    with Progress(console=shown, transient=True, disable=not shown.is_terminal) as progress:
-        task = progress.add_task("Choosing, day by day", total=None)
+    with shown_progress() as bar:
+        task = bar.add_task("Choosing, day by day", total=None)
 
         def advance(done: int, days: int) -> None:
             label = "Choosing, day by day" if done < days else "Deleting spans"
-            progress.update(task, completed=done, total=days, description=label)
+            bar.update(task, completed=done, total=days, description=label)
 
         return thin(store, before, share, project=project, progress=advance)
 
@@ -63,13 +68,9 @@ def show_left_out(store: Store, project: str | None, *, as_json: bool) -> None:
         print_json(rows)
         return
     if not rows:
-        console().print("No run was left out.")
+        say("No run was left out.")
         return
-    table = FittedTable()
-    for name in ("DAY", "PROJECT", "SERVICE"):
-        table.add_column(name)
-    for name in ("RUNS", "SPANS"):
-        table.add_column(name, justify="right")
+    table = FittedTable("DAY", "PROJECT", "SERVICE", numbers=("RUNS", "SPANS"))
     for row in rows:
         table.add_row(
             str(row["Day"]),
@@ -79,11 +80,6 @@ def show_left_out(store: Store, project: str | None, *, as_json: bool) -> None:
             f"{row['LeftSpans']:,}",
         )
     console().print(table)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("retain")(retain)
 
 
 def retain(
@@ -170,9 +166,9 @@ def retain(
     if days is not None:
         console().print(f"Rows are kept for {counted(days, 'day') if days else 'ever'}.")
     if thinned is not None:
-        console().print(plain(f"Left out: {words_of(thinned)}."))
+        say(f"Left out: {words_of(thinned)}.")
     if most is not None:
-        console().print(plain(f"Dropped: {', '.join(dropped) or 'nothing'}.{_STAYS * is_more}"))
+        say(f"Dropped: {', '.join(dropped) or 'nothing'}.{_STAYS * is_more}")
 
 
 def _ago(days: int) -> datetime:
@@ -193,15 +189,15 @@ def _tell(
             size = f"about {gone.bytes / 2**20:,.1f} MiB"
             stays = _STAYS * gone.is_more
             told = f"{why}: {counted(gone.runs, 'run')} and {size} would go{days}.{stays}"
-            console().print(plain(told))
+            say(told)
             table = FittedTable("TABLE", "ROWS")
             for name, count in gone.rows.items():
                 table.add_row(name, f"{count:,}")
             if gone.rows:
                 console().print(table)
     if would is not None:
-        console().print(plain(f"Of the successful runs would be left out: {words_of(would)}."))
-    console().print("Nothing was changed.")
+        say(f"Of the successful runs would be left out: {words_of(would)}.")
+    say("Nothing was changed.")
 
 
 def _bytes(text: str) -> int:

@@ -24,7 +24,7 @@ from mast_trace_dashboards.cli.options import (
     Since,
     Url,
 )
-from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, warn
+from mast_trace_dashboards.cli.output import console, plain, print_json, print_json_line, say, warn
 from mast_trace_dashboards.cli.render import runs_table
 from mast_trace_dashboards.cost_words import ListedCost, listed_costs
 from mast_trace_dashboards.queries.runs import run_key
@@ -52,12 +52,6 @@ class Outcomes(str, Enum):
     failure = "failure"
     unknown = "unknown"
     suspect = "suspect"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("runs")(runs)
-    app.command("outcome")(outcome)
 
 
 def runs(
@@ -174,4 +168,4 @@ def outcome(
     if as_json:
         print_json({"run": trace_id, "outcome": ended.value, "reason": reason})
     else:
-        console().print(plain(f"Recorded: run {trace_id} ended in {ended.value}."))
+        say(f"Recorded: run {trace_id} ended in {ended.value}.")

@@ -34,9 +34,9 @@ from mast_trace_dashboards.cli.output import (
     plain,
     print_json,
     print_json_line,
+    say,
 )
-from mast_trace_dashboards.cli.render_run import run_view, steps_view, verdict_view
-from mast_trace_dashboards.cli.run_view import RunView, load
+from mast_trace_dashboards.cli.render import RunView, load, run_view, steps_view, verdict_view
 from mast_trace_dashboards.local import announcement
 from mast_trace_dashboards.printable import clip, counted, json_text
 from mast_trace_dashboards.queries.sql import NO_END
@@ -112,11 +112,6 @@ def _message(each: SeenMessage, seen: SeenInput, *, full: bool) -> Text:
     calls = [f"{call.name}({call.text})" for call in said.tool_calls]
     content = "\n".join([said.content, *calls] if said.content else calls)
     return text.append_text(plain(content if full else clip(content, _CLIP), style))
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("show")(show)
 
 
 def show(
@@ -213,7 +208,7 @@ def _open_page(
         raise ConfigurationError(f"no `mast-trace up` with a web view serves {folder}: start one")
     chosen = f"?{urlencode({'project': project})}" if project else ""
     address = f"{running.web}/runs/{trace_id}{chosen}"
-    console().print(plain(address))
+    say(address)
     typer.launch(address)
 
 

@@ -18,27 +18,15 @@ from mast_trace.urls import masked
 from mast_trace_dashboards.cli.commands.judge import judge_now
 from mast_trace_dashboards.cli.open_store import EMBEDDED, open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
-from mast_trace_dashboards.cli.output import console, draft_of, fail, plain, print_json
+from mast_trace_dashboards.cli.output import console, draft_of, fail, plain, print_json, say
 from mast_trace_dashboards.cli.render import runs_table
 from mast_trace_dashboards.printable import counted, id_width
 from mast_trace_dashboards.run_names import newest_runs, parse_time, resolve_run
-from mast_trace_judge.study.datasets.injected import set_at
-from mast_trace_judge.transfer.exporting import (
-    count_runs,
-    export_runs,
-    write_jsonl,
-    write_parquet,
-)
+from mast_trace_judge.study.labelled import set_at
+from mast_trace_judge.transfer.exporting import count_runs, export_runs, write_jsonl, write_parquet
 from mast_trace_judge.transfer.formats import FORMATS, format_named
-from mast_trace_judge.transfer.importing import Importer, Taken
-from mast_trace_judge.transfer.labelled_sets import take_set
-from mast_trace_judge.transfer.reading import (
-    NO_FILES,
-    Piece,
-    Refused,
-    files_in,
-    read_source,
-)
+from mast_trace_judge.transfer.importing import Importer, Taken, take_set
+from mast_trace_judge.transfer.reading import NO_FILES, Piece, Refused, files_in, read_source
 from mast_trace_judge.transfer.source import STDIN, Source, UnreadableFile, source_of
 
 if TYPE_CHECKING:
@@ -79,7 +67,7 @@ def show_formats(*, as_json: bool) -> None:
         return
     width = max(len(row.name) for row in FORMATS)
     for row in FORMATS:
-        console().print(plain(f"{row.name:{width}}  {row.title}: {row.recognised}"), soft_wrap=True)
+        say(f"{row.name:{width}}  {row.title}: {row.recognised}", soft_wrap=True)
 
 
 @dataclass
@@ -188,10 +176,10 @@ class ImportReport:
                     line += f" ({taken.equal} equal to another run of the file)"
                 if taken.verdicts:
                     line += f" ({taken.verdicts} verdicts left out: the runs are judged here)"
-                console().print(plain(line), soft_wrap=True)
+                say(line, soft_wrap=True)
         done = self._importer
         if done is None:
-            console().print(plain("Nothing is stored."))
+            say("Nothing is stored.")
             return
         line = (
             f"{counted(len(done.runs), 'run')} read, {counted(done.spans, 'new span')} "
@@ -202,7 +190,7 @@ class ImportReport:
             line += f" {counted(done.known_labels, 'label')} {were} there already."
         if done.confirmations:
             line += f" {counted(done.confirmations, 'confirmation')} of replays taken over."
-        console().print(plain(line))
+        say(line)
 
     def tell(
         self, rows: list[dict[str, Any]], judged: int | None, where: str, *, as_json: bool
@@ -294,12 +282,6 @@ class ExportFormat(str, Enum):
     parquet = "parquet"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("import")(import_files)
-    app.command("export")(export)
-
-
 def import_files(
     files: Annotated[
         list[Path] | None,
@@ -387,15 +369,15 @@ def _show_runs(rows: list[dict[str, Any]], judged: int | None, where: str) -> No
     if not rows:
         return
     if judged is not None:
-        console().print(plain(f"{counted(judged, 'run')} judged."))
+        say(f"{counted(judged, 'run')} judged.")
     console().print()
     out = console()
     out.print(runs_table(rows[:_LISTED], out.width))
     if len(rows) > _LISTED:
-        console().print(plain(f"... and {len(rows) - _LISTED} more: mast-trace runs lists them."))
+        say(f"... and {len(rows) - _LISTED} more: mast-trace runs lists them.")
     first = next((row for row in rows if row["Modes"] or row["Outcome"] == "failure"), rows[0])
     run = first["TraceId"][: id_width(row["TraceId"] for row in rows)]
-    console().print(plain(f"\nNext: mast-trace show {run}{where}"), soft_wrap=True)
+    say(f"\nNext: mast-trace show {run}{where}", soft_wrap=True)
 
 
 def _without_sets(
@@ -432,7 +414,7 @@ def _without_sets(
                 )
             if taken.erased:
                 told += f"; {taken.erased} not taken: their runs were erased here"
-            console().print(plain(f"{told}."), soft_wrap=True)
+            say(f"{told}.", soft_wrap=True)
     return [path for path in files if set_at(path) is None]
 
 
@@ -484,4 +466,4 @@ def export(
     if as_json:
         print_json({"file": str(out), "runs": count})
     else:
-        console().print(plain(f"{counted(count, 'run')} written to {out}."))
+        say(f"{counted(count, 'run')} written to {out}.")

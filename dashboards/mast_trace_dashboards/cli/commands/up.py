@@ -38,11 +38,6 @@ if TYPE_CHECKING:
 _WITH_KEY: Final = "OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20KEY"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("up")(up)
-
-
 def up(
     host: Host = None,
     http_port: HTTPPort = None,

@@ -20,11 +20,6 @@ from mast_trace_dashboards.mcp_server.endpoint import endpoints
 from mast_trace_dashboards.web.config import WebConfig
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("web")(web)
-
-
 def web(
     host: Annotated[
         str | None,

@@ -11,13 +11,15 @@ from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.local.attribution import attribute
 from mast_trace_judge.local.rules import find_modes
 from mast_trace_judge.planted import left_out_words
-from mast_trace_judge.study.bench import held_out, methods
-from mast_trace_judge.study.bench.held_out import HeldOut, places_seen, scores_by_sample
+from mast_trace_judge.study.bench import methods
 from mast_trace_judge.study.bench.methods import (
+    HeldOut,
     RuleRecall,
     left_out_of,
+    places_seen,
     planted_runs,
     rule_recall,
+    scores_by_sample,
 )
 from mast_trace_judge.study.bench.scoring import Prediction, Score, score
 from mast_trace_judge.study.training import FEWEST_LABELS, REPEATS
@@ -27,8 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mast_trace_judge.local.attribution.profile import Profile
-    from mast_trace_judge.study.bench.held_out import Predictions
-    from mast_trace_judge.study.datasets.labelled import LabelledRun
+    from mast_trace_judge.study.bench.methods import Predictions
+    from mast_trace_judge.study.labelled import LabelledRun
 
     Judges = Mapping[str, Callable[[LabelledRun], Prediction]]
 
@@ -138,7 +140,7 @@ def score_parts(
     scores: list[Score] = []
     for runs in parts.values():
         folds = (
-            held_out.held_out(runs, repeats)
+            methods.held_out(runs, repeats)
             if "local" in layers and len(runs) >= FEWEST_LABELS
             else []
         )
@@ -171,7 +173,7 @@ def _scores(
         return _scored(runs, rows)
     rows["cascade, untrained"] = methods.untrained(runs)
     if folds:
-        rows["profile, cross-validated"] = held_out.trained(runs, folds)
+        rows["profile, cross-validated"] = methods.trained(runs, folds)
     found = _scored(runs, rows)
     shipped, seen = methods.shipped(runs), places_seen(runs)
     found += scores_by_sample("as shipped", runs, shipped, seen, of=methods.profile_of)

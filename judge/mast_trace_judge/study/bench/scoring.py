@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mast_trace_judge.study.agreement import Interval, wilson
-from mast_trace_judge.study.datasets.labelled import LabelledRun, same_agent
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
+from mast_trace_judge.study.labelled import LabelledRun, same_agent
 
 _BINS = 10
 _DRAWS = 100

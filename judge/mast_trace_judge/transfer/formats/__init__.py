@@ -10,8 +10,7 @@ from typing import Any
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.transfer.formats.assistants.chats import BROWSER_USE, CHATGPT
-from mast_trace_judge.transfer.formats.assistants.claude_events import CLAUDE_EVENTS
-from mast_trace_judge.transfer.formats.assistants.coding import CLAUDE_CODE, CODEX
+from mast_trace_judge.transfer.formats.assistants.coding import CLAUDE_CODE, CLAUDE_EVENTS, CODEX
 from mast_trace_judge.transfer.formats.assistants.openhands import OPENHANDS
 from mast_trace_judge.transfer.formats.autogen import AUTOGEN, MAGENTIC
 from mast_trace_judge.transfer.formats.chat import (
@@ -20,32 +19,33 @@ from mast_trace_judge.transfer.formats.chat import (
     CHAT_LISTS,
     GEMINI_CLI,
     LANGCHAIN,
+    PLAIN,
     PYDANTIC_AI,
+    RESPONSES,
     SHAREGPT,
     SMOLAGENTS,
 )
-from mast_trace_judge.transfer.formats.chatdev import CHATDEV
 from mast_trace_judge.transfer.formats.evaluations import ATIF, INSPECT, SWE_AGENT, TAU_BENCH
-from mast_trace_judge.transfer.formats.jaeger import JAEGER, ZIPKIN
 from mast_trace_judge.transfer.formats.kinds import Format, never, underscored
 from mast_trace_judge.transfer.formats.langfuse import LANGFUSE
-from mast_trace_judge.transfer.formats.langgraph import LANGGRAPH
-from mast_trace_judge.transfer.formats.langsmith import LANGSMITH
-from mast_trace_judge.transfer.formats.mlflow import MLFLOW
 from mast_trace_judge.transfer.formats.model_calls import (
     AG2_CONSOLE,
     AG2_LOGGING,
     AUTOGEN_EVENTS,
     OPENAI_CALLS,
 )
-from mast_trace_judge.transfer.formats.openai_agents import OPENAI_AGENTS
-from mast_trace_judge.transfer.formats.otlp import CONSOLE, OTLP, TEMPO
+from mast_trace_judge.transfer.formats.otlp import CONSOLE, JAEGER, OTLP, TEMPO, ZIPKIN
 from mast_trace_judge.transfer.formats.own_export import EXPORT
-from mast_trace_judge.transfer.formats.phoenix import PHOENIX
-from mast_trace_judge.transfer.formats.plain import PLAIN
-from mast_trace_judge.transfer.formats.responses import RESPONSES
-from mast_trace_judge.transfer.formats.teams import ADK, CREWAI, METAGPT
-from mast_trace_judge.transfer.formats.trackers import BRAINTRUST, OPIK, WEAVE
+from mast_trace_judge.transfer.formats.teams import ADK, CHATDEV, CREWAI, LANGGRAPH, METAGPT
+from mast_trace_judge.transfer.formats.trackers import (
+    BRAINTRUST,
+    LANGSMITH,
+    MLFLOW,
+    OPENAI_AGENTS,
+    OPIK,
+    PHOENIX,
+    WEAVE,
+)
 
 FORMATS: tuple[Format, ...] = (
     EXPORT,

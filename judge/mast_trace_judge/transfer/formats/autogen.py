@@ -7,8 +7,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory.span_messages import objects
-from mast_trace_judge.study.datasets.labelled import plain_name
-from mast_trace_judge.transfer.formats.chat import entries_of, messages_in, named_within
+from mast_trace_judge.study.labelled import plain_name
+from mast_trace_judge.transfer.formats.chat import (
+    entries_of,
+    messages_in,
+    named_within,
+    recipient_of,
+)
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
@@ -21,7 +26,6 @@ from mast_trace_judge.transfer.formats.kinds import (
     word_in,
 )
 from mast_trace_judge.transfer.formats.messages import call_of, text_of_parts
-from mast_trace_judge.transfer.formats.plain import recipient_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

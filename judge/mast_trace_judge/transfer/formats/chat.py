@@ -1,19 +1,31 @@
-"""Chats as lists of messages with roles: OpenAI's, Anthropic's, LangChain's and ShareGPT's shapes."""
+"""Chats as lists of messages: with roles in several shapes, items of OpenAI's Responses API, and plain transcripts."""
 
 from __future__ import annotations
 
+import dataclasses
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from mast_trace.trajectory import Step, StepKind, Trajectory
 from mast_trace.trajectory.span_messages import objects
-from mast_trace_judge.transfer.formats.conversation import Entry, task_at_first, transcript_of
+from mast_trace_judge.local.texts import says_failed
+from mast_trace_judge.study.labelled import plain_name
+from mast_trace_judge.transfer.formats.conversation import (
+    Entry,
+    Result,
+    task_at_first,
+    transcript_of,
+)
 from mast_trace_judge.transfer.formats.kinds import (
     Format,
     Transcript,
     is_record,
     usage_of,
     usage_of_models,
+    whole_text,
     word_in,
 )
 from mast_trace_judge.transfer.formats.libraries import (
@@ -25,10 +37,7 @@ from mast_trace_judge.transfer.formats.libraries import (
     is_thought_of_letta,
     unwrapped,
 )
-from mast_trace_judge.transfer.formats.messages import entry_of, role_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+from mast_trace_judge.transfer.formats.messages import call_of, entry_of, role_of, text_of_parts
 
 CHAT_LISTS = (
     *("messages", "chat_history", "history", "conversations", "conversation", "contents"),
@@ -229,4 +238,202 @@ CHAT = _row(
     "`role` and `content`, as OpenAI, LiteLLM and AG2 have them; also under `messages`, `chat_history`, `history` or "
     "`conversations`",
     _is_chat_message,
+)
+
+
+# -- Plain transcripts: who said what, whatever the speakers are called ----------------------------
+
+_RECIPIENT = re.compile(r"\(->\s*(.*?)\s*\)")
+_EXECUTORS = frozenset({"computer_terminal", "computerterminal"})
+"""Agents that run the code of the message before them and write nothing of their own."""
+
+
+def recipient_of(name: str) -> str:
+    """Return the addressee that Magentic-One adds to an agent's name; empty where there is none."""
+    found = _RECIPIENT.search(name)
+    return found[1] if found else ""
+
+
+def plain_steps(entries: Sequence[Mapping[str, Any]]) -> tuple[Step, ...]:
+    """Read a list of ``name``, ``role`` and ``content`` as steps, whose numbers are positions in the list.
+
+    The agent is in ``name``, and in ``role`` where no name is given. Executors' entries become tool steps.
+    """
+    names = [str(entry.get("name") or entry.get("role") or "") for entry in entries]
+    return tuple(
+        _plain_step(index, name, str(entry.get("content") or ""))
+        for index, (name, entry) in enumerate(zip(names, entries, strict=True))
+    )
+
+
+def _plain_step(index: int, name: str, text: str) -> Step:
+    agent = plain_name(name)
+    recipient = recipient_of(name)
+    runs = agent.lower() in _EXECUTORS
+    failed = says_failed(text) if runs else None
+    return Step(
+        index=index,
+        kind=StepKind.TOOL if runs else StepKind.MESSAGE,
+        agent=agent,
+        text=text,
+        role="user" if agent == "human" else "assistant",
+        recipients=(recipient,) if recipient else (),
+        tool=agent if runs else "",
+        error=failed[0] if failed else None,
+    )
+
+
+def _read_plain(value: Any, name: str) -> Iterator[Transcript]:
+    if not isinstance(value, list) or not value:
+        raise ValueError("it holds no messages")
+    for number, entry in enumerate(value):
+        try:
+            _check_plain(entry)
+        except ValueError as error:
+            raise ValueError(f"entry {number} is no message: {error}") from None
+    steps = tuple(
+        dataclasses.replace(step, role=str(entry.get("role") or step.role))
+        for step, entry in zip(plain_steps(value), value, strict=True)
+    )
+    asked = (entry["content"] for entry in value if entry.get("role") in {"user", "human"})
+    # A plain transcript does not record how it ended.
+    yield Transcript(Trajectory(trace_id="", steps=steps, task=next(asked, "")), name)
+
+
+def _check_plain(entry: Any) -> None:
+    if not isinstance(entry, dict):
+        raise ValueError("expected an object")  # noqa: TRY004  # one error for what is read
+    if not isinstance(entry.get("content"), str):
+        raise ValueError("its content is no text")  # noqa: TRY004
+    if not (entry.get("role") or entry.get("name")):
+        raise ValueError("it has neither role nor name")
+
+
+PLAIN = Format(
+    name="transcript",
+    title="plain transcript",
+    recognised="a list of `name` or `role`, whatever they are called, and `content`",
+    read=_read_plain,
+    entry=_check_plain,
+    message=lambda value: (
+        isinstance(value, dict)
+        and isinstance(value.get("content"), str)
+        and bool(value.get("role") or value.get("name"))
+    ),
+)
+
+
+# -- Items of OpenAI's Responses API, which the Agents SDK keeps as well ---------------------------
+
+_ASKED = frozenset({"function_call", "custom_tool_call"})
+_ANSWERED = frozenset({"function_call_output", "custom_tool_call_output"})
+_PARTS = frozenset({"output_text", "input_text"})
+_REASONED = "reasoning"
+_SILENT = frozenset({_REASONED, "mcp_list_tools", "compaction"})
+_RESULTS = ("output", "results", "outputs", "result")
+_GIVEN = ("action", "queries", "code", "arguments", "input")
+
+
+def _is_item(value: Any) -> bool:
+    """Return whether a value is an item that no chat holds; a chat's messages stand beside them."""
+    if not isinstance(value, dict):
+        return False
+    kind = word_in(value, "type")
+    if kind in _ASKED | _ANSWERED:
+        return "call_id" in value
+    if kind == "message" and "role" in value:
+        parts = value.get("content")
+        return isinstance(parts, list) and any(word_in(part, "type") in _PARTS for part in parts)
+    return (kind == _REASONED and "summary" in value) or _is_hosted(value)
+
+
+def is_reasoning(value: Any) -> bool:
+    """Return whether an item holds content that only the model sees, or none."""
+    return word_in(value, "type") in _SILENT
+
+
+def _is_hosted(value: dict[str, Any]) -> bool:
+    """Return whether an item is the call of a tool that runs at the provider's, with its result."""
+    return (
+        str(value.get("type", "")).endswith("_call")
+        and ("status" in value or "server_label" in value)
+        and ("id" in value or "call_id" in value)
+    )
+
+
+def item_entry(value: Any) -> Entry:
+    """Read an item.
+
+    Raises:
+        ValueError: it is none; the text names the missing part.
+    """
+    kind = word_in(value, "type")
+    if kind in _ASKED:
+        call = call_of(
+            value.get("name"), value.get("arguments", value.get("input")), value.get("call_id")
+        )
+        return Entry("assistant", "assistant", calls=(call,))
+    if kind in _ANSWERED:
+        text = text_of_parts(value.get("output"))
+        return Entry("tool", "tool", results=(Result(text, str(value.get("call_id") or "")),))
+    if isinstance(value, dict) and _is_hosted(value):
+        tool = word_in(value, "name") or str(kind).removesuffix("_call")
+        given = {key: value[key] for key in _GIVEN if value.get(key) is not None}
+        found = {key: value[key] for key in _RESULTS if value.get(key) is not None}
+        arguments = next(iter(given.values())) if len(given) == 1 else given or None
+        identity = str(value.get("call_id") or value["id"])
+        call = call_of(tool, arguments, identity)
+        failed = str(value["status"]) if value.get("status") == "failed" else None
+        failed = whole_text(value["error"]) if value.get("error") else failed
+        text = text_of_parts(next(iter(found.values()), None))
+        result = Result(text, identity, error=failed)
+        # The output of a local shell is an item of its own.
+        told = () if kind == "local_shell_call" else (result,)
+        return Entry("assistant", "assistant", calls=(call,), results=told)
+    return entry_of(value)
+
+
+def _read_responses(value: Any, name: str) -> Iterator[Transcript]:
+    items: list[Any] = value if isinstance(value, list) else _items(value)
+    visible = [item for item in items if not is_reasoning(item)]
+    known = value if isinstance(value, dict) else {}
+    yield transcript_of(
+        entries_of(visible, item_entry),
+        named_within(value, name),
+        model=word_in(known, "model"),
+        usage=usage_of(known.get("usage")),
+        begun=known.get("created_at"),
+    )
+
+
+def _items(value: dict[str, Any]) -> list[Any]:
+    """Return the items of a response after those that it answers, where both are given."""
+    given = value.get("input")
+    asked = [{"role": "user", "content": given}] if isinstance(given, str) else given or []
+    system = value.get("instructions")
+    system_message = (
+        [{"role": "system", "content": system}] if isinstance(system, str) and system else []
+    )
+    return [
+        *system_message,
+        *(asked if isinstance(asked, list) else []),
+        *(value.get("output") or []),
+    ]
+
+
+def _is_response(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("output"), list):
+        return False
+    return value.get("object") == "response" or any(map(_is_item, value["output"]))
+
+
+RESPONSES = Format(
+    name="responses",
+    title="OpenAI Responses items",
+    recognised="items such as `function_call` and `function_call_output`, or a response with "
+    "`output`",
+    read=_read_responses,
+    record=_is_response,
+    message=_is_item,
+    entry=lambda item: None if is_reasoning(item) else item_entry(item),
 )

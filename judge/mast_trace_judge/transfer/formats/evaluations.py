@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.chat import entries_of, named_within
@@ -14,16 +15,13 @@ from mast_trace_judge.transfer.formats.kinds import (
     Transcript,
     is_record,
     moment_or_zero,
+    object_in,
     objects_in,
     usage_of,
     usage_of_models,
     word_in,
 )
 from mast_trace_judge.transfer.formats.messages import call_of, entry_of, text_of_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 # -- inspect_ai -----------------------------------------------------------------------------------
 
@@ -74,12 +72,8 @@ _COMMAND = re.compile(r"```(?:mswea_bash_command|bash)\s*\n(.*?)\n```", re.DOTAL
 
 
 def _is_swe(value: Any) -> bool:
-    info = value.get("info") if isinstance(value, dict) else None
-    return (
-        isinstance(info, dict)
-        and bool(value.keys() & {"history", "messages", "trajectory"})
-        and bool(info.keys() & {"exit_status", "model_stats"})
-    )
+    told = {"exit_status", "model_stats"} & object_in(value, "info").keys()
+    return bool(told and value.keys() & {"history", "messages", "trajectory"})
 
 
 def _read_swe(value: dict[str, Any], name: str) -> Iterator[Transcript]:
@@ -110,12 +104,11 @@ def _read_swe(value: dict[str, Any], name: str) -> Iterator[Transcript]:
                 entry = dataclasses.replace(
                     entry, text=word_in(message, "thought") or entry.text, calls=(call,)
                 )
-            extra = message.get("extra")
-            answer = extra.get("response") if isinstance(extra, dict) else None
+            answer = object_in(message.get("extra"), "response")
             entry = dataclasses.replace(
                 entry,
                 agent=word_in(message, "agent") or "main",
-                usage=usage_of(answer.get("usage")) if isinstance(answer, dict) else None,
+                usage=usage_of(answer.get("usage")),
             )
         entries.append(entry)
     yield transcript_of(
@@ -140,8 +133,7 @@ SWE_AGENT = Format(
 
 
 def _read_tau(value: dict[str, Any], name: str) -> Iterator[Transcript]:
-    told = value.get("reward_info")
-    reward = value.get("reward", told.get("reward") if isinstance(told, dict) else None)
+    reward = value.get("reward", object_in(value, "reward_info").get("reward"))
     outcome = "success" if reward == 1 else "failure" if reward == 0 else ""
     yield transcript_of(
         entries_of(_tau_messages(value.get("traj", value.get("messages")))),

@@ -197,6 +197,12 @@ def objects_in(value: Any, key: str) -> list[dict[str, Any]]:
     return objects(value.get(key)) if isinstance(value, dict) else []
 
 
+def object_in(value: Any, key: str) -> dict[str, Any]:
+    """Return the object under a key of an object; an empty one for other values."""
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
 def usage_of(value: Any) -> tuple[int, int] | None:
     """Return the tokens of input and output that a usage tells, in any provider's words; None if it tells none.
 

@@ -14,6 +14,7 @@ from mast_trace_judge.transfer.formats.kinds import (
     is_record,
     moment_or_zero,
     nanoseconds_of,
+    object_in,
     objects_in,
     total_alone,
     underscored,
@@ -144,8 +145,7 @@ def _observation(shape: Mapping[str, Any]) -> ForeignSpan:
     metadata = loaded(shape.get("metadata"))
     known = metadata if isinstance(metadata, dict) else {}
     failed = shape.get("level") == "ERROR"
-    resource, scope = known.get("resourceAttributes"), word_in(known.get("scope"), "name")
-    of_program = resource if isinstance(resource, dict) else {}
+    of_program, scope = object_in(known, "resourceAttributes"), word_in(known.get("scope"), "name")
     if title.startswith(_TOOL) or (
         shape.get("type") == "SPAN" and is_answer_of_tool(_get(shape, "output"))
     ):
@@ -168,10 +168,8 @@ def _attributes(
     shape: Mapping[str, Any], title: str, metadata: Mapping[str, Any], *, is_root: bool
 ) -> dict[str, Any]:
     """Return what the program sent, completed by Langfuse's own fields: it keeps in these what it took from there."""
-    given = metadata.get("attributes")
-    sent = (
-        {k: v for k, v in given.items() if v not in (None, "")} if isinstance(given, dict) else {}
-    )
+    given = object_in(metadata, "attributes")
+    sent = {k: v for k, v in given.items() if v not in (None, "")}
     kind, inputs, outputs = shape.get("type"), shape.get("input"), shape.get("output")
     named = vocabulary.read(sent, "agent") if is_root else None
     operation = vocabulary.operation(sent) or _OPERATIONS.get(str(kind), "")

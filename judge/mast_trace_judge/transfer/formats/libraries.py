@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from mast_trace.trajectory.span_messages import ANSWER, objects
 from mast_trace.trajectory.vocabulary import loaded
-from mast_trace_judge.transfer.formats.kinds import is_record, word_in
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from mast_trace_judge.transfer.formats.kinds import is_record, object_in, word_in
 
 
 def unwrapped(shape: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -245,8 +242,7 @@ def _from_opencode(shape: Mapping[str, Any]) -> Mapping[str, Any]:
             if said is not None:
                 parts.append({**call, "type": ANSWER, "response": said, "is_error": failed})
     time, told = info.get("time"), info.get("tokens")
-    cache = told.get("cache") if isinstance(told, dict) else None
-    held = cache if isinstance(cache, dict) else {}
+    held = object_in(told, "cache")
     names = {"cache_read_input_tokens": "read", "cache_creation_input_tokens": "write"}
     counted = {key: held.get(name) for key, name in names.items()}
     return {

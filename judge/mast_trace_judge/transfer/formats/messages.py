@@ -5,7 +5,8 @@ They are OpenAI's, Anthropic's, LangChain's, AG2's and ShareGPT's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mast_trace.messages import ToolCall
 from mast_trace.trajectory.span_messages import (
@@ -24,9 +25,6 @@ from mast_trace_judge.transfer.formats.kinds import (
     word_in,
 )
 from mast_trace_judge.transfer.formats.libraries import unwrapped
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 ROLES: Mapping[str, str] = {
     "system": "system",

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from mast_trace.trajectory.span_messages import objects
 from mast_trace.untrusted_json import read_json
@@ -30,9 +31,6 @@ from mast_trace_judge.transfer.formats.kinds import (
     word_in,
 )
 from mast_trace_judge.transfer.formats.messages import call_of, entry_of, role_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 _MESSAGE = ("role", "content")
 _PEOPLE = frozenset({"user", "human", "user_proxy", "userproxy"})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -17,10 +18,6 @@ from mast_trace_judge.transfer.formats.foreign_spans import loaded
 from mast_trace_judge.transfer.formats.kinds import Format, StoredRun, is_record
 from mast_trace_judge.transfer.json_values import Broken, Value
 from mast_trace_judge.transfer.source import LARGEST
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
 
 _MOST = 2**31
 _FIELDS = {field.name for field in dataclasses.fields(HumanLabel)} - {"blind"}

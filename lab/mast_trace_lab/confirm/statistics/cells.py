@@ -15,11 +15,9 @@ succeed by guessing.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from typing import Final
 
 LEVELS: Final = (0.2, 0.35, 0.5, 0.65, 0.8, 0.93)
 """Success rates at the start, equally likely."""

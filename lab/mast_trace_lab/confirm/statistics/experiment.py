@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final
 from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
 from mast_trace_judge.confirmation import Confirmation, ConfirmationStatus, Contrast, SuccessRate
 from mast_trace_judge.intervals import wilson
-from mast_trace_lab.confirm.statistics.evidence import SEARCH, ExperimentState
 from mast_trace_lab.confirm.statistics.location import likely
 from mast_trace_lab.confirm.statistics.plan import ExperimentLimits, Plan
 from mast_trace_lab.confirm.statistics.proof import (
     DOUBT,
     FEWEST,
     LIKELY,
+    SEARCH,
+    ExperimentState,
     earlier_chance,
     is_origin,
     measure,

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from mast_trace.experiment.assignment import arm_of
 from mast_trace_judge.intervals import wilson
-from mast_trace_lab.feedback.statistics.betting import (
-    PAIRED,
-    centres_of,
-    log_evidence,
-    lower_bound,
-)
+from mast_trace_lab.feedback.statistics.betting import PAIRED, centres_of, log_evidence, lower_bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

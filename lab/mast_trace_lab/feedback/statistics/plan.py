@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mast_trace.experiment.assignment import ARMS, FEEDBACK, HASH, NONE, PAIRS, PLACEBO
 from mast_trace_lab.feedback.statistics.betting import FRACTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MIXTURE_COST: Final = 0.8
 """Cost of the mean over stakes and centres, in units of log e: it bets on others as well."""

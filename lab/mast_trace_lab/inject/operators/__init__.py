@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from mast_trace_lab.inject.operators.answers import ANSWERS
 from mast_trace_lab.inject.operators.messages import MESSAGES, REQUESTS, RESULTS
 from mast_trace_lab.inject.operators.operator import Operator
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["OPERATORS", "Operator"]
 

@@ -10,11 +10,9 @@ errors", the "out" of "go out" and of "out of order"): these stand in fixed phra
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Final
 
 _SIGNS: Final = re.compile(r"[ .,;:!'()\u2013\u2014\u2019-]*")
 _TOKEN: Final = re.compile(r"[a-z]+(?:-[a-z]+)*")

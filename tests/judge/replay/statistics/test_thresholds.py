@@ -18,7 +18,7 @@ from mast_trace_lab.program.budget import ReplayTrial
 
 if TYPE_CHECKING:
     from mast_trace_lab.confirm.statistics.comparison import Comparison
-    from mast_trace_lab.confirm.statistics.evidence import ExperimentState
+    from mast_trace_lab.confirm.statistics.proof import ExperimentState
 
 PLACE, STEP = 6, 13
 """Position and step of the decision that is looked at."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
 from mast_trace_judge.transfer.formats.foreign_spans import at
@@ -11,14 +12,12 @@ from mast_trace_judge.transfer.formats.kinds import (
     Transcript,
     is_record,
     moment_or_zero,
+    object_in,
     objects_in,
     usage_of,
     word_in,
 )
 from mast_trace_judge.transfer.formats.messages import ROLES, call_of, text_of_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 # -- ChatGPT --------------------------------------------------------------------------------------
 
@@ -106,15 +105,14 @@ def _browser_entry(place: int, step: Mapping[str, Any]) -> Entry:
         if result:
             said = result.get("extracted_content") or error or ""
             results.append(Result(str(said), identity, error=str(error) if error else None))
-    metadata = step.get("metadata")
-    start = metadata.get("step_start_time") if isinstance(metadata, dict) else None
+    metadata = object_in(step, "metadata")
     return Entry(
         "assistant",
         "browser-use",
         "\n".join(str(text) for text in texts if text),
         calls=tuple(calls),
         results=tuple(results),
-        time=moment_or_zero(start),
+        time=moment_or_zero(metadata.get("step_start_time")),
         usage=usage_of(metadata),
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from mast_trace.trajectory.span_messages import objects
 from mast_trace_judge.transfer.formats.conversation import Entry, Result, transcript_of
@@ -12,13 +13,11 @@ from mast_trace_judge.transfer.formats.kinds import (
     Transcript,
     is_record,
     moment_or_zero,
+    object_in,
     usage_of,
     word_in,
 )
 from mast_trace_judge.transfer.formats.messages import call_of, entry_of, text_of_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _STATES = frozenset({"system", "change_agent_state", "recall", "condensation", "null", "think"})
 """Actions that are no work of an agent; its thoughts only the model sees."""
@@ -41,15 +40,12 @@ def _read(value: Any, name: str) -> Iterator[Transcript]:
     used = [
         spent
         for each in [known, *events]
-        for metrics in (each.get("llm_metrics"), each.get("metrics"))
-        if isinstance(metrics, dict)
-        if (spent := usage_of(metrics.get("accumulated_token_usage"))) is not None
+        for key in ("llm_metrics", "metrics")
+        if (spent := usage_of(object_in(each, key).get("accumulated_token_usage"))) is not None
     ]
-    tested = known.get("test_result")
-    report = tested.get("report") if isinstance(tested, dict) else None
-    report = report if isinstance(report, dict) else known.get("report")
-    resolved = report.get("resolved") if isinstance(report, dict) else None
-    metadata = known.get("metadata")
+    tested = object_in(known, "test_result")
+    report = object_in(tested if is_record(tested.get("report")) else known, "report")
+    resolved = report.get("resolved")
     identity = word_in(known, "instance_id")
     yield transcript_of(
         entries,
@@ -57,7 +53,7 @@ def _read(value: Any, name: str) -> Iterator[Transcript]:
         framework="openhands",
         outcome="" if not isinstance(resolved, bool) else "success" if resolved else "failure",
         termination_reason=word_in(known, "error"),
-        model=word_in(metadata.get("llm_config"), "model") if isinstance(metadata, dict) else "",
+        model=word_in(object_in(known, "metadata").get("llm_config"), "model"),
         usage=max(used, default=None),  # the figures grow from event to event
     )
 
@@ -80,8 +76,7 @@ def _entry(event: Mapping[str, Any]) -> Entry | None:
     time, source = moment_or_zero(event.get("timestamp")), word_in(event, "source")
     if "observation" in event:
         return _observed(event, time)
-    action, args = word_in(event, "action"), event.get("args")
-    given = args if isinstance(args, dict) else {}
+    action, given = word_in(event, "action"), object_in(event, "args")
     if action in _STATES:
         return None
     role = "user" if source == "user" else "assistant"
@@ -103,9 +98,8 @@ def _entry(event: Mapping[str, Any]) -> Entry | None:
 def _observed(event: Mapping[str, Any], time: int) -> Entry | None:
     if event.get("cause") is None or event["observation"] in _STATES:
         return None
-    text, extras = text_of_parts(event.get("content")), event.get("extras")
-    metadata = extras.get("metadata") if isinstance(extras, dict) else None
-    code = metadata.get("exit_code") if isinstance(metadata, dict) else None
+    text = text_of_parts(event.get("content"))
+    code = object_in(event.get("extras"), "metadata").get("exit_code")
     failed = event["observation"] == "error" or code not in (None, 0, -1)
     result = Result(text, str(event["cause"]), error=text or "error" if failed else None)
     return Entry("tool", "environment", results=(result,), time=time)

@@ -1,1 +1,0 @@
-"""The gate: counts of new runs and of a baseline, and the report of their comparison."""
