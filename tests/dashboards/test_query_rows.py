@@ -152,13 +152,13 @@ PAGES = [
 
 
 @pytest.mark.parametrize("store", ["one table"], indirect=True, scope="module")
-def test_pages_are_those_of_before(store: Store) -> None:
+def test_pages_are_those_of_before(store: Store, patterns: list[str]) -> None:
     """Without what depends on the present."""
     place, shown = GOLDEN.with_name("pages.golden.json"), SHOWN.with_name("pages")
     shown.mkdir(parents=True, exist_ok=True)
     found = {}
     with TestClient(web_app(store), base_url="http://127.0.0.1") as client:
-        for page in PAGES:
+        for page in (*PAGES, *(f"/patterns/{each}" for each in patterns[:2])):
             answer = client.get(page)
             text = re.sub(
                 r"(?!2026-03)20\d\d-\d\d-\d\d[ T][\d:.]+|\d+\s\w+ ago", "now", answer.text

@@ -444,7 +444,7 @@ class TestConnections:
         assert all(b"/busy 0;" in answer for answer in await asyncio.gather(*busy))
 
     async def test_those_whose_handshake_lasts_count(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Who never ends a handshake has no more than others."""
+        """A peer that never ends its handshake has no more places than others."""
         refused: list[str] = []
         monkeypatch.setattr(Acceptor, "_enter", lambda *_: asyncio.sleep(60))
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -462,6 +462,22 @@ class TestConnections:
                 entering.cancel()
             await acceptor.wait_closed()
             assert not acceptor._entering
+
+
+async def test_a_server_that_stops_answers_first_and_keeps_no_connection(serve: Serve) -> None:
+    served = await serve()
+    served.go.clear()
+    busy = asyncio.create_task(served.answer(b"GET /busy HTTP/1.1\r\n\r\n"))
+    reader, writer = await served.connect()
+    await until(lambda: served.server._server.server_state.tasks)
+    stopping = asyncio.create_task(served.server.stop())
+    await asyncio.sleep(0.3)
+    assert not stopping.done()
+    served.go.set()
+    assert b"/busy 0;" in await busy
+    await asyncio.wait_for(stopping, 20)
+    assert await asyncio.wait_for(reader.read(), 20) == b""
+    writer.close()
 
 
 async def test_a_request_that_never_ends_does_not_keep_the_server(

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from judge.formats.test_any_bytes import OF_PYTHON
 from judge.formats.test_samples import READINGS, SAMPLES, SHAPES, requests_of
 
 from mast_trace_judge.transfer.json_values import Value, values_of
@@ -91,6 +92,7 @@ def read(values: list[Any]) -> tuple[str, int, int, str]:
     found = [each for at in given for each in file._value(at, "n")]
     found += [*file._held_messages(), *file._unsettled()]
     pieces = [each for each in found if isinstance(each, Piece)]
+    assert [each for each in found if OF_PYTHON.search(getattr(each, "problem", ""))] == []
     kept = b""
     try:
         for request in requests_of(pieces):

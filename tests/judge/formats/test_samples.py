@@ -319,21 +319,6 @@ def _claimed(value: Any) -> Iterator[list[str]]:
     yield from (_claims(each) for each in (listed if isinstance(listed, list) else [value]))
 
 
-def test_what_surrounds_the_messages_is_kept() -> None:
-    """The reason for the end, the hand-over of times, and who wrote a text."""
-    (run,) = trajectories_of(pieces_of(SAMPLES / "autogen.json"))
-    assert run.framework == "autogen"
-    assert "Maximum number of messages" in run.termination_reason
-    assert [step.start for step in run.steps] == sorted(step.start for step in run.steps)
-    (talk,) = {
-        r.conversation_id for r in trajectories_of(pieces_of(SAMPLES / "langfuse-trace.json"))
-    }
-    assert talk == "talk-1"
-    (traced,) = trajectories_of(pieces_of(SAMPLES / "jaeger.json"))
-    assert (traced.service, traced.input_tokens) == ("stock", 20)
-    assert traced.end - traced.start == 21_225_000
-
-
 READINGS = (Path(__file__).parent / "readings.jsonl").read_text("utf-8").splitlines()
 """Values on both sides of what decides: a tool has failed or not, what is no outcome."""
 

@@ -38,7 +38,7 @@ MOST = 2**40
         ),
         ({"input_tokens": 5}, (5, 0)),
         ({"output_tokens": 2}, (0, 2)),
-        # What came from a cache is told beside the input, and is among it where the sum says so.
+        # Tokens from a cache stand beside the input, and are among it where the sum says so.
         *(
             ({"input_tokens": 5, read: 3, write: 4, "output_tokens": 2, **total}, (spent, 2))
             for read, write in [
