@@ -2,13 +2,15 @@
 
 ``query_rows.golden.json`` holds a number and a hash of the rows for each query and each set of filters.
 `MAST_TRACE_WRITE_GOLDEN=1 pytest tests/dashboards/test_query_rows.py` writes it anew; the rows themselves are
-then in ``build/query_rows``: compare those of before and after.
+then in ``build/query_rows``: compare those of before and after. The same holds for the pages of the web view, in
+``pages.golden.json`` and ``build/pages``.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from hashlib import sha256
@@ -18,10 +20,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from filled_store import A_TOOL, BEGIN, END, FIRST, LAST, fill, start_of
 from server_users import store_with_users
+from starlette.testclient import TestClient
 from stores import new_store
 
 from mast_trace_collector.storage.project_store import store_of_project
 from mast_trace_dashboards.plugins import named_queries
+from mast_trace_dashboards.web.app import web_app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,6 +144,43 @@ def test_rows_are_those_of_before(
     if WRITE:
         golden[case] = found
     assert golden.get(case) == found, f"the rows of now are in {SHOWN / case}.json"
+
+
+SINCE = f"since={BEGIN.date()}T00:00Z"
+JUDGED = [f"/runs/{number:032x}" for number in (1, 12)]
+PAGES = [
+    *("/", f"/?{SINCE}&sort=cost", "/?outcome=failure&sort=steps", "/?sort=tokens&page=2"),
+    *("/?agent=critic&mode=1.3", "/?basis=rule&sort=took", "/?text=refund&service=shop"),
+    *("/?project=one&user=u1&decided_by=writer", "/?version=1.1&model=small&sort=oldest"),
+    *("/?nonsense=1&mode=9.9&since=never", "/?session=c1&sort=errors&until=2026-03-06T00:00Z"),
+    *("/patterns", "/patterns?project=one", f"/cost?{SINCE}", f"/cost?{SINCE}&service=shop"),
+    *(f"/agents?{SINCE}&until=2026-03-11T00:00Z", f"/agents?{SINCE}&version=1.1"),
+    *(f"/groups/{by}?{SINCE}" for by in ("user", "session", "version", "model")),
+    *("/queue", "/queue?project=one", f"/search?q=refund&{SINCE}", f"/search?q=asks&run={RUN}"),
+    *(f"/export.csv?{SINCE}", f"/export.jsonl?{SINCE}&outcome=failure", "/runbooks"),
+    *(f"{run}{part}" for run in JUDGED for part in ("", "/tree", "/steps", "/steps/3")),
+    *(f"{run}{part}" for run in JUDGED for part in ("/steps/1/input", "/download.json")),
+    f"/compare?run={JUDGED[0][6:]}&run={JUDGED[1][6:]}",
+]
+
+
+@pytest.mark.parametrize("store", ["one table"], indirect=True, scope="module")
+def test_pages_are_those_of_before(store: Store, patterns: list[str]) -> None:
+    """Without what depends on the present."""
+    place, shown = GOLDEN.with_name("pages.golden.json"), SHOWN.with_name("pages")
+    shown.mkdir(parents=True, exist_ok=True)
+    found = {}
+    with TestClient(web_app(store), base_url="http://127.0.0.1") as client:
+        for page in (*PAGES, *(f"/patterns/{each}" for each in patterns[:2])):
+            answer = client.get(page)
+            text = re.sub(
+                r"(?!2026-03)20\d\d-\d\d-\d\d[ T][\d:.]+|\d+\s\w+ ago", "now", answer.text
+            )
+            (shown / re.sub(r"\W+", "_", page)).write_text(text, "utf-8")
+            found[page] = f"{answer.status_code} {sha256(text.encode()).hexdigest()[:12]}"
+    if WRITE:
+        place.write_text(json.dumps(found, indent=0) + "\n")
+    assert found == json.loads(place.read_text()), f"the pages of now are in {shown}"
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from mast_trace_dashboards.document import (
     Words,
     markdown,
 )
-from mast_trace_dashboards.run_outcome import outcome_words
+from mast_trace_dashboards.run_outcome import PROVISIONAL, READING, outcome_words
 from mast_trace_dashboards.step_input import SeenInput, SeenMessage, input_of
 from mast_trace_dashboards.web.finding.seen_view import seen_view
 from mast_trace_dashboards.web.loaded_run import read_upload
@@ -145,3 +145,26 @@ def test_the_limit_that_broke_a_run_off_stands_beside_its_outcome(
 ) -> None:
     row = {"Outcome": "failure", "State": state, "LookStep": None, "TerminationReason": reason}
     assert outcome_words({**row, "Method": "local"}) == ("failure", shown, "")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state", "step", "words"),
+    [
+        ("success", "judged", 3, ("success", "suspect")),
+        ("unknown", "judged", 0, ("unknown", "suspect")),
+        ("failure", "judged", 3, ("failure", "")),
+        ("success", "judged", None, ("success", "")),
+        ("success", "unscored", 3, ("success", "unscored")),
+        ("", "judged", None, ("unknown", "")),
+        ("", "waiting", None, ("unknown", "waiting")),
+        ("", "running", None, ("", "running")),
+        ("success", "running", 3, ("success", "running")),
+    ],
+)
+@pytest.mark.parametrize("method", ["local", "reading", "provisional"])
+def test_a_run_is_suspect_where_a_step_is_shown_without_a_failure(
+    outcome: str, state: str, step: int | None, words: tuple[str, str], method: str
+) -> None:
+    row = {"Outcome": outcome, "State": state, "LookStep": step, "TerminationReason": ""}
+    reading = {"reading": READING, "provisional": PROVISIONAL}.get(method, "")
+    assert outcome_words({**row, "Method": method}) == (*words, reading)

@@ -122,7 +122,8 @@ class Store:
         """
         with self._clients.borrow() as client:
             given = {**settable(wishes or {}, client), **(settings or {})}
-            result = client.query(sql, parameters=_given(params), settings=given)
+            # The embedded engine has the zone of the machine; times are shown, and named, in UTC.
+            result = client.query(sql, parameters=_given(params), settings=given, query_tz="UTC")
             return list(result.named_results())
 
     def describe(self, sql: str, params: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:

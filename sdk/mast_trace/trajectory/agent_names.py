@@ -76,7 +76,7 @@ TURNS: Mapping[str, AgentTurns] = MappingProxyType(
 def turn_of(span: SpanRecord) -> str:
     """Return the agent whose turn a span is by `TURNS`; empty where it is none."""
     turns = TURNS.get(span.scope)
-    if turns is None or turns.kind not in {"", span.attributes.get(KIND)}:
+    if turns is None or (turns.kind and turns.kind != span.attributes.get(KIND)):
         return ""
     if (named := re.fullmatch(turns.name, span.name)) is None:
         return ""

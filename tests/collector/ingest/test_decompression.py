@@ -87,7 +87,9 @@ def test_an_uncompressed_body_is_bounded_too() -> None:
         decompress(b"abcd", "", 3)
 
 
-def test_an_unknown_encoding_is_refused() -> None:
+def test_an_encoding_is_what_it_is_called() -> None:
+    with pytest.raises(RequestError):
+        decompress(zlib.compress(b"abc"), "gzip", LIMIT)
     with pytest.raises(UnsupportedMediaType, match="br"):
         decompress(b"", "br", LIMIT)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,7 +15,7 @@ from ingest_support import until
 
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.http_server.limits import HTTPLimits, Pace
-from mast_trace_collector.http_server.server import HTTPServer
+from mast_trace_collector.http_server.server import _STANDING, Acceptor, HTTPServer
 
 POST = b"POST /p HTTP/1.1\r\nhost: x\r\n"
 CHUNKED = POST + b"transfer-encoding: chunked\r\n\r\n"
@@ -249,7 +250,8 @@ def test_a_body_needs_so_many_bytes_in_each_period(
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     pace = Pace(2.0, rate)
     pace.count(came)
-    for now[0], expected in ((1.9, True), (2.0, enough), (4.0, rate == 0)):
+    for now[0], left, expected in ((1.5, 0.5, True), (2.0, 0.0, enough), (4.25, 0.0, rate == 0)):
+        assert pace.left == left
         assert pace.next_period() is expected
 
 
@@ -440,6 +442,42 @@ class TestConnections:
         assert served.refused["too_many_connections"] + sum(map(bool, answers)) == 40
         served.go.set()
         assert all(b"/busy 0;" in answer for answer in await asyncio.gather(*busy))
+
+    async def test_those_whose_handshake_lasts_count(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A peer that never ends its handshake has no more places than others."""
+        refused: list[str] = []
+        monkeypatch.setattr(Acceptor, "_enter", lambda *_: asyncio.sleep(60))
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.setblocking(False)
+            known, most = [object()], 3
+            acceptor = Acceptor(
+                *(listener, Any, known, {}, most), handshake=60, tls=None, refused=refused.append
+            )
+            for number in range(most + _STANDING + 1 - len(known)):
+                assert refused == [], number
+                acceptor._admit(socket.socket())
+            assert refused == ["too_many_connections"]
+            acceptor.close()
+            for entering in acceptor._entering:
+                entering.cancel()
+            await acceptor.wait_closed()
+            assert not acceptor._entering
+
+
+async def test_a_server_that_stops_answers_first_and_keeps_no_connection(serve: Serve) -> None:
+    served = await serve()
+    served.go.clear()
+    busy = asyncio.create_task(served.answer(b"GET /busy HTTP/1.1\r\n\r\n"))
+    reader, writer = await served.connect()
+    await until(lambda: served.server._server.server_state.tasks)
+    stopping = asyncio.create_task(served.server.stop())
+    await asyncio.sleep(0.3)
+    assert not stopping.done()
+    served.go.set()
+    assert b"/busy 0;" in await busy
+    await asyncio.wait_for(stopping, 20)
+    assert await asyncio.wait_for(reader.read(), 20) == b""
+    writer.close()
 
 
 async def test_a_request_that_never_ends_does_not_keep_the_server(

@@ -32,6 +32,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
 
+from mast_trace_collector.config import CollectorConfig
+from mast_trace_collector.receivers.otlp_http import OTLPHTTPReceiver
 from mast_trace_collector.security import Right, new_key
 
 if TYPE_CHECKING:
@@ -168,6 +170,25 @@ class TestRefused:
         assert answer.status_code == 503
         assert int(answer.headers["retry-after"]) > 0
         assert "waiting for the database" in Status.FromString(answer.content).message
+
+    async def test_what_the_server_breaks_off_is_told_and_counted(
+        self, collector: Collector
+    ) -> None:
+        """A server that stops waits for some seconds, and cancels what is still being read."""
+        receiver = OTLPHTTPReceiver(collector._ingest, CollectorConfig(), None)  # type: ignore[arg-type]
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"content-type", b"application/json")]
+        scope = {"type": "http", "path": "/v1/traces", "method": "POST", "headers": headers}
+        asking = asyncio.create_task(receiver(scope, asyncio.Event().wait, send))  # type: ignore[arg-type]
+        await asyncio.sleep(0.01)
+        asking.cancel()
+        await asking
+        assert (sent[0]["status"], b"stopping" in sent[1]["body"]) == (503, True)
+        assert refusals(collector, "http", "shutting_down") == 1
 
     async def test_the_exporter_repeats_the_refused(self, launch: Launch, store: Store) -> None:
         collector = await launch()

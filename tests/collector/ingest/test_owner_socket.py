@@ -2,17 +2,20 @@
 
 import asyncio
 import os
+import socket
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from starlette.responses import PlainTextResponse
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_collector.http_server.owner_socket import socket_path
+from mast_trace_collector.http_server.owner_socket import is_owner, socket_path
 from mast_trace_collector.http_server.server import HTTPServer
 
 NOBODY = 65534
@@ -77,8 +80,6 @@ async def test_another_user_is_not_even_if_the_file_lets_it(served):
 
 def _as_a_stranger(path: Path) -> int:
     """0 if nothing was answered."""
-    import socket
-
     client = socket.socket(socket.AF_UNIX)
     client.settimeout(20)
     try:
@@ -90,6 +91,18 @@ def _as_a_stranger(path: Path) -> int:
     except OSError:
         return 2
     return 1 if answer else 0
+
+
+@pytest.mark.parametrize("user", [os.geteuid(), os.geteuid() + 1])
+def test_macos_names_the_user_in_a_structure_of_its_own(monkeypatch, user):
+    """`getsockopt(SOL_LOCAL, LOCAL_PEERCRED)` gives a `struct xucred`: its version, then the user."""
+    monkeypatch.delattr(socket, "SO_PEERCRED")
+    monkeypatch.setattr(sys, "platform", "darwin")
+    answers = {(0, 1, 76): struct.pack("=II68x", 0, user)}
+    connection = SimpleNamespace(getsockopt=lambda *asked: answers[asked])
+    assert is_owner(connection) is (user == os.geteuid())
+    monkeypatch.setattr(sys, "platform", "plan9")
+    assert not is_owner(connection)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from itertools import product
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from clickhouse_connect.driver.exceptions import DataError, OperationalError
@@ -52,6 +53,17 @@ def test_no_time_is_too_far_away_for_a_condition(store: Store) -> None:
             f"SELECT count() AS Since FROM otel_traces WHERE Timestamp >= {{moment:{kind}}}", given
         )
         assert row["Since"] == int(is_early), f"no day is skipped before {moment} as {kind}"
+
+
+def test_times_are_read_in_utc_whatever_the_zone_of_the_engine(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages and files name that zone; the embedded engine has the zone of the machine."""
+    with store._clients.borrow() as client:
+        monkeypatch.setattr(client, "server_tz", ZoneInfo("Asia/Tokyo"))
+    (row,) = store.query("SELECT toDateTime64(0, 3) AS Fine, toDateTime(0) AS Coarse")
+    assert row == dict.fromkeys(("Fine", "Coarse"), OLD)
+    assert {moment.utcoffset() for moment in row.values()} == {timedelta()}
 
 
 def test_every_time_is_stored_as_the_nearest_one(store: Store) -> None:

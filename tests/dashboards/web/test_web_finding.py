@@ -128,6 +128,11 @@ class TestInput:
         page = client.get(f"/runs/{buying.trace_id}/steps/{number}/input").text
         assert "<ins>slowly </ins>" in page or "<ins> slowly</ins>" in page
         assert "2 no longer shown" not in page.split("Against")[0]
+        seen = seen_at(buying.read(), number)
+        assert seen is not None
+        shown = f" ({', '.join(seen.parameters)})" if seen.parameters else ""
+        assert f", model {seen.model}{shown}" in page.replace(".\n", "").split("Against")[0]
+        assert "()" not in page
         assert client.get(f"/runs/{buying.trace_id}/steps/99/input").status_code == 404
         without = client.get(f"/runs/{CLOSE}/steps/0/input").text
         assert "No model call with its input was recorded" in without

@@ -201,3 +201,18 @@ def test_the_page_is_accessible_and_fits(served: str, width: int) -> None:
         assert violations(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         browser.close()
+
+
+def test_an_arm_without_runs_has_no_other_agents_than_the_others(store: Store) -> None:
+    make_plan(store, "", ExperimentPlan("alike", arms=("a", "b", "unused")))
+    rows = store.query(
+        "SELECT TraceId, Start FROM mast_runs WHERE ServiceName = 'solo' ORDER BY TraceId LIMIT 4"
+    )
+    of_all = {"Experiment": "alike", "Task": "t", "ServiceName": "solo"}
+    given = [{**row, **of_all, "Arm": "ab"[place % 2]} for place, row in enumerate(rows)]
+    store.insert("mast_experiment_runs", given)
+    found = [row for row in EXPERIMENT_ARMS.run(store) if row["Experiment"] == "alike"]
+    assert {row["Arm"]: (row["Agents"], row["Differ"]) for row in found} == {
+        **dict.fromkeys("ab", (["solo"], 0)),
+        "unused": ([], 0),
+    }

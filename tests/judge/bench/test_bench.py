@@ -3,6 +3,7 @@
 import io
 import json
 import xml.etree.ElementTree as ET
+from collections import Counter
 
 import pytest
 from invented_records import failure_set
@@ -11,7 +12,13 @@ from rich.console import Console
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.study.bench import run_bench
-from mast_trace_judge.study.bench.methods import best_fixed_step, fixed_step, random_step
+from mast_trace_judge.study.bench.methods import (
+    best_fixed_step,
+    fixed_step,
+    left_out_of,
+    random_step,
+    rule_recall,
+)
 from mast_trace_judge.study.bench.rendering import tables, to_json, write_markdown
 from mast_trace_judge.study.bench.scoring import Prediction, score
 from mast_trace_judge.study.labelled import LabelledRun, read_injected
@@ -125,3 +132,7 @@ def test_a_report_is_shown_as_tables_json_and_markdown(data, tmp_path):
     for name in drawn:
         assert f"({name})" in text
         assert ET.parse(path.parent / name).getroot().tag.endswith("svg")
+
+
+def test_a_folder_without_a_set_has_no_planted_faults(tmp_path):
+    assert (rule_recall(tmp_path), left_out_of(tmp_path)) == ([], Counter())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -250,51 +251,6 @@ ALSO = {
 """Samples that more general rows further down claim as well."""
 
 
-STATED: dict[str, tuple[int, int, str, str]] = {
-    "claude-code.jsonl": (50, 17, "", ""),
-    "codex.jsonl": (40, 12, "", ""),
-    "claude-events.json": (40, 12, "", ""),
-    "codex-exec.jsonl": (40, 12, "", ""),
-    "chatgpt.json": (0, 0, "", ""),
-    "browser-use.json": (0, 0, "", ""),
-    "metagpt.json": (50, 17, "", ""),
-    "crewai.json": (0, 0, "", ""),
-    "crewai.txt": (0, 0, "", ""),
-    "chatdev.log": (40, 12, "", ""),
-    "autogen-events.jsonl": (60, 18, "", ""),
-    "autogen-console.txt": (60, 18, "", ""),
-    "ag2-logging.db": (40, 12, "", ""),
-    "ag2-console.txt": (0, 0, "", ""),
-    "langgraph.sqlite": (40, 12, "", ""),
-    "google-adk.json": (40, 12, "", ""),
-    "inspect.json": (40, 12, "success", ""),
-    "swe-agent.traj": (40, 12, "", "submitted"),
-    "tau-bench.json": (0, 0, "success", ""),
-    "atif.json": (40, 12, "", ""),
-    "openhands.json": (40, 12, "", ""),
-    "tempo.json": (40, 12, "", ""),
-    "mlflow.json": (40, 12, "", ""),
-    "phoenix.csv": (20, 0, "", ""),
-    "weave.jsonl": (40, 12, "", ""),
-    "braintrust.json": (40, 12, "", ""),
-    "opik.json": (40, 12, "", ""),
-    "zipkin.json": (40, 0, "", ""),
-    "pydantic-ai.json": (40, 12, "", ""),
-    "smolagents.json": (40, 12, "", ""),
-    "gemini-cli.json": (40, 12, "", ""),
-    "autogen.json": (68, 15, "", "Maximum number of messages 3 reached, current message count: 3"),
-    "chat.json": (0, 0, "", ""),
-}
-"""File -> tokens of input and output, outcome and reason for the end that it states."""
-
-
-@pytest.mark.parametrize("name", STATED)
-def test_what_a_file_states_is_kept_and_nothing_else(name: str) -> None:
-    (run, *_) = trajectories_of(pieces_of(SAMPLES / name))
-    told = (run.input_tokens, run.output_tokens, run.outcome, run.termination_reason)
-    assert told == STATED[name]
-
-
 LOOKALIKES: list[Any] = [
     {
         "session": "s",
@@ -362,21 +318,6 @@ def _claimed(value: Any) -> Iterator[list[str]]:
     yield from (_claims(each) for each in (listed if isinstance(listed, list) else [value]))
 
 
-def test_what_surrounds_the_messages_is_kept() -> None:
-    """The reason for the end, the hand-over of times, and who wrote a text."""
-    (run,) = trajectories_of(pieces_of(SAMPLES / "autogen.json"))
-    assert run.framework == "autogen"
-    assert "Maximum number of messages" in run.termination_reason
-    assert [step.start for step in run.steps] == sorted(step.start for step in run.steps)
-    (talk,) = {
-        r.conversation_id for r in trajectories_of(pieces_of(SAMPLES / "langfuse-trace.json"))
-    }
-    assert talk == "talk-1"
-    (traced,) = trajectories_of(pieces_of(SAMPLES / "jaeger.json"))
-    assert (traced.service, traced.input_tokens) == ("stock", 20)
-    assert traced.end - traced.start == 21_225_000
-
-
 READINGS = (Path(__file__).parent / "readings.jsonl").read_text("utf-8").splitlines()
 """Values on both sides of what decides: a tool has failed or not, what is no outcome."""
 
@@ -431,10 +372,48 @@ SHAPES = (Path(__file__).parent / "shapes.jsonl").read_text("utf-8").splitlines(
 @pytest.mark.parametrize("line", SHAPES, ids=lambda line: json.loads(line)["name"])
 def test_every_shape_of_a_format_is_read_whole(line: str, tmp_path: Path) -> None:
     told = json.loads(line)
-    content, file = told.pop("content"), tmp_path / told.pop("name")
+    file = tmp_path / told["name"]
+    written(file, told.pop("content"))
+    assert facts_of(file) == {name: value for name, value in told.items() if name != "name"}
+
+
+def written(file: Path, content: Any) -> None:
+    """Write a shape into a file."""
     lines = [content] if isinstance(content, str) else map(json.dumps, content)
     file.write_text("\n".join(lines), encoding="utf-8")
-    assert facts_of(file) == told
+
+
+GOLDEN = Path(__file__).with_name("stated.golden.json")
+SHOWN = Path(__file__).parents[3] / "build" / "stated"
+
+
+def test_what_a_file_states_is_kept_and_nothing_else(tmp_path: Path) -> None:
+    """Tokens, outcome, the reason for the end, and a hash of all its spans: ids, times and every attribute.
+
+    MAST_TRACE_WRITE_GOLDEN=1 writes the file anew; the spans are then in ``build/stated``, for people to compare.
+    """
+    files = {name: SAMPLES / name for name in EXPECTED}
+    for line in SHAPES:
+        told = json.loads(line)
+        files[f"shape {told['name']}"] = tmp_path / told["name"]
+        written(tmp_path / told["name"], told["content"])
+    found = {}
+    for name, file in files.items():
+        with source_of(file) as source:
+            pieces = [each for each in read_source(source) if isinstance(each, Piece)]
+        run, requests = trajectories_of(pieces)[0], requests_of(pieces)
+        kept = b"".join(each.SerializeToString(deterministic=True) for each in requests)
+        found[name] = [
+            *(run.input_tokens, run.output_tokens, run.outcome, run.termination_reason),
+            hashlib.sha256(kept).hexdigest()[:12],
+        ]
+        if os.environ.get("MAST_TRACE_WRITE_GOLDEN"):
+            SHOWN.mkdir(parents=True, exist_ok=True)
+            (SHOWN / f"{name}.txt").write_text("\n".join(map(str, requests)), "utf-8")
+    if os.environ.get("MAST_TRACE_WRITE_GOLDEN"):
+        rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in found.items())
+        GOLDEN.write_text(f"{{\n{rows}\n}}\n", "utf-8")
+    assert found == json.loads(GOLDEN.read_text("utf-8"))
 
 
 def test_a_total_of_tokens_alone_stays_on_its_span_and_is_never_input() -> None:

@@ -95,10 +95,15 @@ def test_what_was_not_measured_is_no_pass(captured_spans: CapturedSpans) -> None
         assert_budget(captured_spans.trajectory(), cost_usd=1)
 
 
-def test_a_replay_has_tokens_and_no_time(asked: CapturedSpans, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_replay_has_tokens_and_no_time(
+    asked: CapturedSpans, tmp_path: Path, *, kept: bool
+) -> None:
+    """A file and a trajectory are replayed alike."""
     path = tmp_path / "capital.jsonl"
     path.write_text(json.dumps({"trajectory": to_dict(asked.trajectory())}), encoding="utf-8")
-    with replayed(path, frameworks=["openai"]) as replay:
+    run = path if kept else asked.trajectory()
+    with replayed(run, frameworks=["openai"]) as replay:
         capital(ADDRESS)
     replay.assert_identical()
     assert_outcome(replay, "success")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from datetime import datetime, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from genai_prices import Usage
@@ -12,7 +13,7 @@ from genai_prices.data_snapshot import get_snapshot
 from pydantic import ValidationError
 
 from mast_trace_judge.pricing import OwnPrice, PriceConfig, bands_of, cost_of
-from mast_trace_judge.pricing.prices import _of_public, _second
+from mast_trace_judge.pricing.prices import DAY, Band, _of_public, _second
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=timezone.utc)
 LENGTHS = (0, 1, 1000, 128_000, 200_000, 200_001, 300_000, 1_000_000)
@@ -73,6 +74,43 @@ def test_own_prices_precede_the_table() -> None:
     assert cost == 4
     free = cost_of(bands_of("gpt-4o", "azure", own), NOON, input_tokens=10**6, output_tokens=10**6)
     assert free == 0
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "second", "inside"),
+    [
+        *((0, DAY, second, True) for second in (0, DAY - 1)),
+        *((3661, 7200, second, 3661 <= second < 7200) for second in (3660, 3661, 7199, 7200)),
+        *((7200, 3661, second, second < 3661 or second >= 7200) for second in (3660, 3661, 7199)),
+        (7200, 3661, 7200, True),
+    ],
+)
+def test_a_band_applies_from_its_first_second_on_until_its_end(
+    begin: int, end: int, second: int, inside: bool
+) -> None:
+    """In UTC, whatever the zone of the call; from its first day on; and above so many tokens of input."""
+    at = datetime(2026, 3, 1, tzinfo=timezone.utc) + timedelta(seconds=second)
+    prices = [Decimal(1)] * 4
+    for zone in (timezone.utc, timezone(timedelta(hours=11))):
+        for above, day, fits in ((-1, 1, True), (998, 1, True), (999, 1, False), (-1, 2, False)):
+            band = Band(date(2026, 3, day), begin, end, above, *prices)
+            assert band.applies(at.astimezone(zone), 999) is (inside and fits)
+    assert Band(date(2026, 3, 1), 0, DAY, -1, *prices).applies(at, 0)
+
+
+@pytest.mark.parametrize(
+    ("caches", "cost"),
+    [({"cache_read": 1, "cache_write": 6}, 51), ({"cache_read": 0}, 44), ({}, 50)],
+)
+def test_own_prices_of_caches_are_the_inputs_where_they_are_not_given(
+    caches: dict[str, Any], cost: int
+) -> None:
+    bands = bands_of("m", "p", {"m": OwnPrice(input=2, output=10, **caches)})
+    used = {"input_tokens": 10, "output_tokens": 3, "cache_read": 3, "cache_write": 1}
+    assert cost_of(bands, NOON, **used) == Decimal(cost) / 1_000_000
+    # More from a cache than was read at all: a report of that kind makes nothing cheaper.
+    most = cost_of(bands, NOON, **{**used, "input_tokens": 0})
+    assert most == Decimal(cost - 12) / 1_000_000
 
 
 def test_prices_are_those_of_the_day() -> None:
