@@ -27,8 +27,8 @@ from mast_trace_judge.pricing import (
     OwnPrice,
     PriceConfig,
     cost_of,
+    prices,
     store_prices,
-    stored_prices,
 )
 from mast_trace_judge.store.confirmations import record_confirmation
 from mast_trace_judge.store.facts import FactsIndexer
@@ -373,11 +373,11 @@ async def test_the_first_calls_are_priced_soon(monkeypatch: pytest.MonkeyPatch) 
         if not found:
             raise asyncio.CancelledError
 
-    monkeypatch.setattr(stored_prices, "store_prices", looked)
+    monkeypatch.setattr(prices, "store_prices", looked)
     monkeypatch.setattr(asyncio, "sleep", slept)
     with pytest.raises(asyncio.CancelledError):
-        await stored_prices.renew_prices(MagicMock(), PriceConfig())
-    assert [each < stored_prices.EVERY for each in pauses] == [True, True, False, False]
+        await prices.renew_prices(MagicMock(), PriceConfig())
+    assert [each < prices.EVERY for each in pauses] == [True, True, False, False]
 
 
 def test_a_price_that_is_taken_back_is_unknown(store: Store) -> None:

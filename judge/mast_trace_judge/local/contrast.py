@@ -1,11 +1,10 @@
 """Contrast of a run with good runs of the same program: the first step that does what none of them does.
 
 Compared are relations, and no sentences: who calls which tool, from where its arguments come, what is done again,
-who writes to whom, which figures of a result a message takes over, which entries of a list it
-leaves out, which row of a listing it picks, by which formula and in which unit it states a figure, what comes before what, and
-how things stood then. The same is asked of each good run against the
-others. The kinds of difference by which good runs differ most from each other are left
-out until one good run in ten at most would be accused.
+who writes to whom, which figures of a result a message takes over, which entries of a list it leaves out, which row of
+a listing it picks, by which formula and in which unit it states a figure, what comes before what, and how things
+stood then. The same is asked of each good run against the others. The kinds of difference by which good runs differ
+most from each other are left out until one good run in ten at most would be accused.
 """
 
 from __future__ import annotations
@@ -171,7 +170,7 @@ def _tells(relation: Relation, value: str, run: Relations, good: Sequence[Relati
     if relation.kind == "whole":
         return value == "some"
     if relation.kind == "state":
-        # What a good run has left behind before it went on.
+        # A good run that found things so has changed them before it went on.
         place = relation.says.partition("=")[0].rpartition(" where ")[2].removesuffix(" says")
         return any(value in other.states.get(place, ()) for other in good)
     if relation.kind == "source":

@@ -116,7 +116,7 @@ class Relations:
         computed: the names of the values that each formula takes, by action and formula.
         own: the step and the formulas of each figure and date that an action is the first to state.
         since: the step since which each value that a formula may take is known.
-        states: what each tool has said in short, and what has replaced it.
+        states: all that each tool has said, in short.
         versions: of a good run's program, and of the run that is compared with it.
     """
 

@@ -1,4 +1,4 @@
-"""How things stand in a run: what each tool said last, the lists in its results, and the calls that failed."""
+"""The state of things in a run: results that tools gave last, the lists in them, and calls that failed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class States:
     """The states, lists and failed calls of a run, up to a step.
 
     Attributes:
-        seen: what each place has said in short, and what has replaced it.
+        seen: all that each place has said, in short.
     """
 
     def __init__(self) -> None:
