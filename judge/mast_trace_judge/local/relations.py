@@ -447,7 +447,7 @@ class _Reading:
             )
             return all(map(known.has_figure, long))
         self._low += [each.lower() for each in known.texts[len(self._low) :]]
-        # What another call returns later by itself was right, wherever the agent had it from.
+        # A value that another call returns later was right, wherever the agent had it from.
         later = (each for at, given, each in self._results if at > step.index and low not in given)
         return any(low in each for each in (*self._low, *later))
 
