@@ -277,7 +277,7 @@ def _plan(number, *, row=1, more=0.0, unit="mL", late=0, told=True, old=False):
         ({"more": 1.7}, 3, "x the last mm heard / mM of the picked row"),
         ({"unit": "uL"}, 3, "states volume in` = ul"),
         ({"late": 9}, 5, "from of terms + period of terms"),
-        ({"told": False}, 1, "city that stood first in` = intake"),
+        ({"told": False}, 1, "city, first seen in` = intake"),
         ({"old": True}, 9, "tells level of level"),
     ],
     ids=str,

@@ -297,7 +297,7 @@ class _Reading:
         if isinstance(value, str) and _NAME <= len(value) <= _SHORT and not days(value):
             first = ((place, since) for said, place, since in self._said if value.lower() in said)
             for place, since in islice(first, 1):
-                add("source", f"{given} that stood first in={place}", since, given)
+                add("source", f"{given}, first seen in={place}", since, given)
         if _is_prose(str(value)):
             return
         short = not isinstance(value, str) and sum(map(str.isdigit, str(value))) < _DIGITS
@@ -336,11 +336,9 @@ class _Reading:
             self._request[each] = text.lower()
 
     def read_message(self, step: Step) -> None:
-        of, add, at = (
-            f"{step.agent} writes to {', '.join(sorted(step.recipients))}",
-            self.found.add,
-            step.index,
-        )
+        # AG2's helpers, which have no model, are no readers.
+        to = ", ".join(sorted(each for each in step.recipients if not each.startswith("_")))
+        of, add, at = f"{step.agent} writes to {to or 'all'}", self.found.add, step.index
         add("message", of, at)
         if (speaks := f"{step.agent} speaks") not in self.found.counts:
             add("speaker", speaks, at, of)
