@@ -14,7 +14,10 @@ from starlette.testclient import TestClient
 
 import mast_trace
 from mast_trace_collector.storage import Store
+from mast_trace_dashboards.found_run import find_run
 from mast_trace_dashboards.web.app import web_app
+from mast_trace_judge.store.verdicts import save
+from mast_trace_judge.verdict import Place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -198,6 +201,23 @@ def test_a_comparison_is_offered_where_there_is_a_good_run(empty: CLI) -> None:
     good = empty.record(lambda: _trip("118", succeeded=True))
     assert f"mast-trace compare {failed}" in empty.out("show", failed)
     assert good in empty.out("compare", failed)
+
+
+def test_a_comparison_begins_with_what_no_good_run_does(empty: CLI) -> None:
+    failed, good = (
+        empty.record(lambda good=good: _trip("181", succeeded=good)) for good in (False, True)
+    )
+    unlike = Place(step=1, agent="researcher", basis="contrast", why="In none of 5 good runs.")
+    with Store.open(empty.recorded.url) as store:
+        found = find_run(store, failed)
+        assert found is not None
+        assert found.verdict is not None
+        later = datetime.now(timezone.utc)
+        told = {"look_first": (unlike,), "judged_at": later}
+        save(store, [found.verdict.model_copy(update=told)])
+    for given in ((failed,), (failed, good)):
+        assert f"Unlike good runs, step 1, researcher: {unlike.why}" in empty.out("compare", *given)
+    assert "Unlike" not in empty.out("compare", good, failed)
 
 
 def test_lists_tell_a_decisive_error_from_a_hint(empty: CLI) -> None:

@@ -40,7 +40,7 @@ def compare(
     """Show where a run parts from another one, or from the good run nearest to it.
 
     The nearest good run is of the same program, succeeded, and has the task that is most alike. The first 500 steps of
-    each are compared, without generated ids and times.
+    each are compared, without generated ids and times. Before them stands what no good run does, as far as the judge knows it.
 
     Example: `mast-trace compare last`
     """
@@ -65,6 +65,11 @@ def compare(
     for letter, each in zip("AB", runs, strict=True):
         named = plain(f"{letter}: {each.row['Name'] or 'run'} {each.row['TraceId']} ", "bold")
         out.print(Text.assemble(named, outcome(each.row), "  ", place(each.row)))
+    for unlike in left.verdict.look_first if left.verdict else ():
+        if unlike.basis == "contrast":
+            out.print(
+                plain(f"\nUnlike good runs, step {unlike.step}, {unlike.agent}: {unlike.why}")
+            )
     if found.parting is None:
         longest = max(each.stored.count for each in runs)
         first = f"The first {PAGE:,} steps are" if longest > PAGE else "All steps are"
