@@ -124,14 +124,14 @@ def _differences(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDif
 
 
 def _new(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDifference]:
-    having = Counter(says for other in good for says in other.counts)
     seen: defaultdict[str, list[int]] = defaultdict(list)
     for each in run.all:
         steps = seen[each.says]
         steps.append(each.step)
-        if each.says not in having:
+        if not any(each.says in other.counts for other in good):
             # A new action tells by itself; its arguments do not, and need good runs that have it.
-            if each.kind in _UNUSUAL and (each.says == each.of or having[each.of] >= FEWEST):
+            having = sum(each.of in other.counts for other in good)
+            if each.kind in _UNUSUAL and (each.says == each.of or having >= FEWEST):
                 why = f"`{each.says}`: in none of {len(good)} good runs"
                 yield FirstDifference(each.step, f"new {each.kind}", why, each.of)
         elif each.kind in _ACTIONS and len(steps) > 2:
@@ -148,9 +148,11 @@ def _other_values(run: Relations, good: Sequence[Relations]) -> Iterator[FirstDi
     if len(tasks) == 1 and run.task not in tasks:
         return
     for name, each in run.values.items():
+        usual = good[0].values.get(name, {}).keys()
+        if not usual or each.keys() <= usual:
+            continue
         theirs = [other.values.get(name, {}) for other in good]
-        usual = theirs[0].keys()
-        if not usual or any(one.keys() != usual for one in theirs):
+        if any(one.keys() != usual for one in theirs):
             continue
         kinds = {relation.kind for one in (each, *theirs) for relation in one.values()}
         if len(good) < max(_AGREE[kind] for kind in kinds):

@@ -276,7 +276,9 @@ class _Reading:
         """Add how all things stand at an act, after which a look at them is a new one."""
         self._made = {each: result for each, result in self._made.items() if not result}
         for place, short in self._states.before(step.tool):
-            self.found.add("state", f"{of} where {place} says={short}", step.index, of)
+            says = f"{of} where {place} says={short}"
+            if says not in self.found.counts:
+                self.found.add("state", says, step.index, of)
         if transacts(step):
             self._states.go_on(owner(step), step.index)
 
