@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _MOST: Final = 120
 """Characters of a result that says how a thing stands; a longer one is a document."""
+_MOST_LISTS: Final = 20
+"""Lists that are remembered, the newest ones, and entries of one; nobody tells all of a longer one."""
 _SHORTEST: Final = 5
 """Letters below which an entry of a list stands in a text by chance."""
 _NAMES: Final = re.compile(r"\S*[\d/_@][\w/.:-]*|\b[A-Z][a-z]+\b")
@@ -64,8 +66,11 @@ class States:
         for name, value in parts:
             lists[f"{name} of {step.tool}" if name else step.tool].append(value)
         for place, entries in lists.items():
-            if len(entries) > 1 and all(len(each) >= _SHORTEST for each in entries):
+            listed = 1 < len(entries) <= _MOST_LISTS
+            if listed and all(len(each) >= _SHORTEST for each in entries):
                 self._lists[place, step.arguments] = tuple(each.lower() for each in entries)
+                if len(self._lists) > _MOST_LISTS:
+                    del self._lists[next(iter(self._lists))]
             elif len(entries) == 1 and (short := _in_short(entries[0], given)):
                 self._newest[place] = short
                 self.seen[place].add(short)
