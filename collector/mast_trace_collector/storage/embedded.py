@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,12 +16,13 @@ from mast_trace_collector.storage.readers import users_file
 
 MIB = 1024 * 1024
 DEFAULT_MEMORY_LIMIT = 1024 * MIB
+_ZONE = threading.Lock()
+"""Held while the process's zone is another one."""
 _NO_FOLDER = re.compile(
     r'filesystem error: in \w+: (.+?) \["([^"]+?)(?:/clickhouse-embedded-[^"]*)?"'
 )
 
 _CONFIG = """<clickhouse>
-    <timezone>UTC</timezone>
     <users_config>{users}</users_config>
     <max_server_memory_usage>{memory}</max_server_memory_usage>
     <mark_cache_size>{mark_cache}</mark_cache_size>
@@ -66,6 +68,9 @@ def engine_config(memory_limit: int, engine: Path, database: str) -> Iterator[Pa
     A table that finds both threads of the pool busy asks again after 20 ms, and then ever later. By default it waits
     for up to 1.1 s, so that an erasure, which changes one part after another, took 20 s with nearly no work.
 
+    The engine takes the zone of ``TZ`` and overlooks the one of its configuration. Partitions are days of that zone, so that
+    rows would be hidden from a process in another one: while the engine starts, ``TZ`` is UTC.
+
     Merges go column by column from 8,192 rows on, not from 131,072, and take in 12 parts, not 100:
     whole rows of ten small parts with long texts need 250 MiB, their columns one by one 115.
     """
@@ -83,7 +88,15 @@ def engine_config(memory_limit: int, engine: Path, database: str) -> Iterator[Pa
             backups=escape(f"{backups_folder(engine)}/"),
         )
         config.write_text(text, encoding="utf-8")
-        yield config
+        with _ZONE:
+            zone = os.environ.get("TZ")
+            os.environ["TZ"] = "UTC"
+            try:
+                yield config
+            finally:
+                del os.environ["TZ"]
+                if zone is not None:
+                    os.environ["TZ"] = zone
 
 
 def why_not_loaded(error: Exception) -> str | None:

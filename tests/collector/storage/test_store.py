@@ -124,6 +124,31 @@ class TestEmbedded:
         assert "the folder for temporary files; name another one by TMPDIR" in last
         assert ("No space left" in last, "/proc," in last) == (runs_out, not runs_out)
 
+    def test_what_was_written_in_one_zone_is_found_in_another(self, tmp_path):
+        """Partitions are days, and conditions on times leave out those that cannot match; programs keep their zone."""
+        program = (
+            "import os, sys\n"
+            "from mast_trace_collector.storage import Store\n"
+            f"with Store.open('chdb://{tmp_path}/store') as store:\n"
+            "    if sys.argv[1:]:\n"
+            "        store.command('CREATE DATABASE mast_trace', use_database=False)\n"
+            "        store.command('CREATE TABLE hours (At DateTime64(9)) ENGINE = MergeTree '\n"
+            "                      'PARTITION BY toDate(At) ORDER BY At')\n"
+            "        store.command('INSERT INTO hours SELECT toDateTime64(3600 * number, 9) FROM numbers(48)')\n"
+            "    found = 'SELECT count() FROM hours WHERE At = toDateTime64({0}, 9)'\n"
+            "    hours = [store.command(found.format(3600 * hour)) for hour in range(48)]\n"
+            "    print(store.command('SELECT timezone()'), sum(hours), os.environ['TZ'])"
+        )
+        for zone, *write in (("Asia/Tokyo", "write"), ("America/Los_Angeles",)):
+            done = subprocess.run(
+                [sys.executable, "-c", program, *write],
+                env={**os.environ, "TZ": zone},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.stdout.split() == ["UTC", "48", zone], done.stderr
+
     def test_a_killed_process_leaves_nothing_among_the_temporary_files(self, tmp_path):
         program = (
             "import os, signal\n"
