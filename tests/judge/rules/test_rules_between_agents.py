@@ -132,7 +132,7 @@ def test_what_other_words_may_tell_is_withheld_by_no_proof():
         _found("Done.", to="user"),
         _found("Saved.", "save", "saved"),
         RunBuilder("Commit.")
-        .calls("researcher", "commit", {"of": "east"}, "[5337] east")
+        .calls("researcher", "commit", {"of": "East is closed"}, "[5337] East is closed")
         .says("researcher", "Done.", to="writer"),
     ],
     ids=[

@@ -21,7 +21,7 @@ from mast_trace_judge.local.arithmetic import derived
 from mast_trace_judge.local.figures import known_values
 from mast_trace_judge.local.rules._inputs import readers_of
 from mast_trace_judge.local.rules._registry import rule
-from mast_trace_judge.local.stated import acts, ids, sentences, stems
+from mast_trace_judge.local.stated import arguments, ids, leaves, sentences, stems
 from mast_trace_judge.local.texts import values, words
 from mast_trace_judge.verdict import Evidence
 
@@ -51,6 +51,8 @@ _DAYS = frozenset(
 """Words that are translated or written as figures."""
 _STEM = 4
 """Letters by which words are told apart; shorter ones are in any text."""
+_TEXT = 3
+"""Words from which an argument is a text and no name."""
 _SHORT, _LONG = 10, 100
 """Figures from which a result tells something, and from which no word can stand for them."""
 _ASKED = 4
@@ -196,14 +198,11 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
 
 
 def _is_receipt(result: Step, known: set[float | str]) -> bool:
-    """Return whether an act returns a number alone beside what is known and words of its own call."""
+    """Return whether a result repeats a text that its call was given, with nothing new but a number."""
     new = _tokens(result.text) - known
-    return (
-        acts(result)
-        and len(new) == 1
-        and isinstance(next(iter(new)), float)
-        and bool(words(result.text) & words(result.arguments))
-    )
+    given = (str(value) for _, value in leaves(arguments(result)))
+    repeated = any(len(each.split()) >= _TEXT and each in result.text for each in given)
+    return repeated and len(new) == 1 and isinstance(next(iter(new)), float)
 
 
 def _first(results: list[Step], facts: set[float]) -> str:
