@@ -100,10 +100,10 @@ def store_with_users(folder, *files, shards=0, manages=True):
             patch.setattr(embedded, "users_file", lambda _: users)
         if shards:
             cluster = (
-                "<timezone>UTC</timezone><tcp_port>9000</tcp_port>"
+                "<clickhouse><tcp_port>9000</tcp_port>"
                 f"<remote_servers><main>{SHARD * shards}</main></remote_servers>"
             )
-            config = embedded._CONFIG.replace("<timezone>UTC</timezone>", cluster)
+            config = embedded._CONFIG.replace("<clickhouse>", cluster)
             patch.setattr(embedded, "_CONFIG", config)
         # A database that is named gets no copy of other tests' tables.
         with Store.open(f"chdb://{folder}", database="mast_trace") as store:
