@@ -21,9 +21,9 @@ from mast_trace_dashboards.cli.options import (
     Project,
     RunName,
     Url,
-    texts_by_step,
 )
 from mast_trace_dashboards.cli.output import console, plain, print_json, printed, say, warn
+from mast_trace_dashboards.cli.step_texts import texts_by_step
 from mast_trace_dashboards.commands import COMMANDS
 from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.programs import config_file, program_of, programs_of

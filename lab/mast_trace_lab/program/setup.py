@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.replay.recording import NotReplayable, tape_of
-from mast_trace_dashboards.cli.options import text_of
+from mast_trace_dashboards.cli.step_texts import text_of
 from mast_trace_lab.program.process import Output, reset
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from mast_trace.exceptions import ConfigurationError
-from mast_trace_dashboards.cli.options import text_of, texts_by_step
 from mast_trace_dashboards.cli.output import console, plain, print_json, say, warn
+from mast_trace_dashboards.cli.step_texts import text_of, texts_by_step
 from mast_trace_dashboards.printable import counted
 from mast_trace_judge.arms import ArmResult, Fix, Operator, ReplayArm
 from mast_trace_judge.decision_points import decision_points
