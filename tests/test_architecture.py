@@ -217,3 +217,15 @@ def test_no_public_class_name_has_two_meanings() -> None:
                     homes.setdefault(node.name, []).append(str(source.relative_to(HERE)))
     several = {name: found for name, found in homes.items() if len(found) > 1}
     assert {name: found for name, found in several.items() if name not in ONE_MEANING} == {}
+
+
+def test_replays_are_conducted_where_the_sdk_is_installed_alone() -> None:
+    """The tests of each framework do so, in environments of their own."""
+    used = ("confirm.fixes", "confirm.preparation", "confirm.statistics", "replay.arm_runner")
+    program = (
+        "import importlib, sys\n"
+        "sys.modules.update(dict.fromkeys(('typer', 'pydantic_settings', 'starlette', 'rich')))\n"
+        f"for name in {[*used, 'program.conducting', 'program.setup']!r}:\n"
+        "    importlib.import_module(f'mast_trace_lab.{name}')"
+    )
+    run_program(sys.executable, "-c", program, status=0, timeout=60)
