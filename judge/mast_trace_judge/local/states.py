@@ -18,7 +18,7 @@ _MOST: Final = 120
 _MOST_LISTS: Final = 20
 """Lists that are remembered, the newest ones, and entries of one; nobody tells all of a longer one."""
 _SHORTEST: Final = 5
-"""Letters below which an entry of a list stands in a text by chance."""
+"""Letters below which a value stands in a text by chance."""
 _NAMES: Final = re.compile(r"\S*[\d/_@][\w/.:-]*|\b[A-Z][a-z]+\b")
 _BLANKS: Final = re.compile(r"\s+")
 _LEFT_OUT: Final = "\N{HORIZONTAL ELLIPSIS}"
@@ -61,7 +61,7 @@ class States:
             parts: names and texts of the result's fields; one without a name if it has none.
         """
         self._failed.pop((owner(step), step.tool), None)
-        given = [str(value) for _, value in leaves(arguments(step)) if value]
+        given = [str(value) for _, value in leaves(arguments(step))]
         lists: defaultdict[str, list[str]] = defaultdict(list)
         for name, value in parts:
             lists[f"{name} of {step.tool}" if name else step.tool].append(value)
@@ -95,6 +95,8 @@ def _in_short(text: str, given: Iterable[str]) -> str:
     if len(text) > _MOST:
         return ""
     for each in given:
-        text = text.replace(each, _LEFT_OUT)
+        # A shorter one stands inside of words.
+        if len(each) >= _SHORTEST:
+            text = text.replace(each, _LEFT_OUT)
     text = _BLANKS.sub(" ", _NAMES.sub(_LEFT_OUT, text)).strip()
     return text if any(map(str.isalpha, text)) else ""
