@@ -230,7 +230,11 @@ def suspicion_of(verdict: Verdict) -> str:
     if not verdict.is_suspect:
         return ""
     known = "Recorded as a success" if verdict.outcome == "success" else "No outcome was recorded"
-    return f"{known}; the record contradicts itself."
+    shows = any(place.basis in {"confirmed", "record"} for place in verdict.look_first)
+    reason = (
+        "the record contradicts itself" if shows else "a rule, which may be wrong, sees an error"
+    )
+    return f"{known}; {reason}."
 
 
 def not_measured(verdict: Verdict, record: ModelRecord | None = None) -> str:

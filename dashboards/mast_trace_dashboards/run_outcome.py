@@ -69,9 +69,17 @@ def tokens_of(row: Mapping[str, Any]) -> str:
 
 
 def as_reported(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row of a run for programs: its tokens are None where nobody has told them."""
+    """Return the row of a run for programs: a suspect says so, and tokens that nobody has told are None."""
     untold = tokens_of(row) == NOT_REPORTED
-    return {**row, **(dict.fromkeys(("InputTokens", "OutputTokens")) if untold else {})}
+    told: dict[str, Any] = dict.fromkeys(("InputTokens", "OutputTokens")) if untold else {}
+    return {**row, **told, **({"State": SUSPECT} if is_suspect(row) else {})}
+
+
+def is_suspect(row: Mapping[str, Any]) -> bool:
+    """Return whether the run is not known to have failed, and its own record says otherwise."""
+    return bool(
+        row["State"] == "judged" and row["Outcome"] != "failure" and row["LookStep"] is not None
+    )
 
 
 class OutcomeWords(NamedTuple):
@@ -95,7 +103,7 @@ def outcome_words(row: Mapping[str, Any]) -> OutcomeWords:
     outcome, state = row["Outcome"] or "unknown", row["State"]
     if outcome == "unknown" and state in _OPEN:
         outcome = ""
-    if state == "judged" and outcome != "failure" and row["LookStep"] is not None:
+    if is_suspect(row):
         state = SUSPECT
     limit = _LIMITS.get(row["TerminationReason"], "")
     reading = {"reading": READING, "provisional": PROVISIONAL}.get(row["Method"], "")

@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from mast_trace.messages import Message, ToolCall
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
+from mast_trace_dashboards.certainty import suspicion_of
 from mast_trace_dashboards.document import (
     CommandLine,
     DataTable,
@@ -29,6 +30,7 @@ from mast_trace_dashboards.run_outcome import PROVISIONAL, READING, outcome_word
 from mast_trace_dashboards.step_input import SeenInput, SeenMessage, input_of
 from mast_trace_dashboards.web.finding.seen_view import seen_view
 from mast_trace_dashboards.web.loaded_run import read_upload
+from mast_trace_judge.verdict import Place, Verdict
 from mast_trace_lab.feedback.words import notes
 
 
@@ -168,3 +170,13 @@ def test_a_run_is_suspect_where_a_step_is_shown_without_a_failure(
     row = {"Outcome": outcome, "State": state, "LookStep": step, "TerminationReason": ""}
     reading = {"reading": READING, "provisional": PROVISIONAL}.get(method, "")
     assert outcome_words({**row, "Method": method}) == (*words, reading)
+
+
+@pytest.mark.parametrize(
+    ("basis", "shows"), [("record", True), ("confirmed", True), ("rule", False)]
+)
+def test_the_record_contradicts_itself_only_where_it_shows_that(basis: str, shows: bool) -> None:
+    place = Place.model_construct(basis=basis)
+    verdict = Verdict.model_construct(outcome="success", look_first=(place,))
+    assert ("record contradicts itself" in suspicion_of(verdict)) == shows
+    assert ("may be wrong" in suspicion_of(verdict)) != shows

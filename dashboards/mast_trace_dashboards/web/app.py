@@ -38,6 +38,7 @@ from mast_trace_dashboards.cost_words import cost_words
 from mast_trace_dashboards.document import CommandLine
 from mast_trace_dashboards.found_pattern import command_line
 from mast_trace_dashboards.plugins import Plugin
+from mast_trace_dashboards.printable import counted
 from mast_trace_dashboards.queries.runs import run_key
 from mast_trace_dashboards.run_documents import modes_and_judge, replays_said, where_to_look
 from mast_trace_dashboards.run_names import SharedId
@@ -367,7 +368,7 @@ def _environment() -> Environment:
         seconds=partial(in_words, space=_SPACE),
         visible=visible,
     )
-    made.filters.update(named=named, run_key=run_key)
+    made.filters.update(named=named, run_key=run_key, counted=counted)
     made.globals.update(longest_link=_LONGEST_LINK)
     made.filters.update(label=lambda name: label_of(name, _LABEL))
     made.filters.update(no_place=no_place, not_measured=not_measured, html=_html)

@@ -21,6 +21,8 @@ from mast_trace_lab.feedback.queries import EXPERIMENT_ARMS
 from mast_trace_lab.feedback.store import projects_with
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.requests import Request
 
     from mast_trace_collector.storage import Store
@@ -56,11 +58,14 @@ class Lessons:
             name: given.get(name, "")[:_LONGEST]
             for name in ("run", "workflow", "agent", "experiment", "key", "task")
         }
-        wanted = Wanted(
-            last=_whole(given.get("last"), MOST_LESSONS),
-            budget=_whole(given.get("budget"), 600, MOST_CHARACTERS),
-            **texts,
-        )
+        try:
+            wanted = Wanted(
+                last=min(_whole(given, "last", MOST_LESSONS), MOST_LESSONS),
+                budget=min(_whole(given, "budget", 600), MOST_CHARACTERS),
+                **texts,
+            )
+        except ValueError as error:
+            return JSONResponse({"detail": str(error)}, 400)
         store = self._stores.of(project)
         try:
             found = await asyncio.to_thread(
@@ -72,10 +77,13 @@ class Lessons:
         return JSONResponse(found.to_json())
 
 
-def _whole(text: str | None, default: int, most: int | None = None) -> int:
-    if text is None or not text.isascii() or not text.isdecimal() or len(text) > 9:
-        return default
-    return min(int(text), default if most is None else most)
+def _whole(given: Mapping[str, str], name: str, default: int) -> int:
+    text = given.get(name, str(default))
+    if not text.isascii() or not text.isdecimal() or len(text) > 9:
+        raise ValueError(
+            f"`{name}` is a whole number of at most nine digits, and not {text[:20]!r}."
+        )
+    return int(text)
 
 
 class ExperimentPages(StoredPages):

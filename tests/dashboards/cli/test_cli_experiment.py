@@ -109,21 +109,24 @@ def test_nothing_is_said_where_nothing_is_known(empty: CLI) -> None:
 
 
 @pytest.mark.parametrize(
-    "query",
+    ("query", "wrong"),
     [
-        "last=x&budget=-1",
-        "last=99999999999999&budget=99999999999999",
-        "run=%27%20OR%201=1&workflow=%00&agent=%F0%9F%98%80",
-        "experiment=e&key=" + "k" * 5000,
-        "project=nobody",
-        "last=%D9%A3",
+        ("last=x", "`last`"),
+        ("last=1&budget=-1", "`budget`"),
+        ("last=99999999999999", "`last`"),
+        ("last=%D9%A3", "`last`"),
+        ("last=999999999&budget=999999999", ""),
+        ("run=%27%20OR%201=1&workflow=%00&agent=%F0%9F%98%80", ""),
+        ("experiment=e&key=" + "k" * 5000, ""),
+        ("project=nobody", ""),
     ],
 )
-def test_no_parameter_is_an_error_of_the_server(desk: CLI, query: str) -> None:
+def test_no_parameter_is_an_error_of_the_server(desk: CLI, query: str, wrong: str) -> None:
     with web(desk) as view:
         answer = view.get(f"/lessons?{query}")
-    assert answer.status_code == 200
-    assert len(answer.json()["text"]) <= 4000
+    assert answer.status_code == (400 if wrong else 200)
+    told = answer.json()
+    assert told["detail"].startswith(wrong) if wrong else len(told["text"]) <= 4000
 
 
 def test_an_experiment_is_planned_once_and_before_its_runs(desk: CLI) -> None:

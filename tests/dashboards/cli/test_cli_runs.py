@@ -239,6 +239,7 @@ def test_a_good_end_that_its_record_contradicts_is_suspect(empty: CLI) -> None:
     rows = empty.json("runs", "--outcome", "suspect")
     assert sorted(row["Outcome"] for row in rows) == ["success", "unknown"]
     assert {(row["LookAgent"], row["LookBasis"]) for row in rows} == {("researcher", "record")}
+    assert {row["State"] for row in rows} == {"suspect"}
     assert empty.out("runs").count("suspect") == 2
     (good,) = [row["TraceId"] for row in rows if row["Outcome"] == "success"]
     shown = empty.out("show", good)

@@ -219,7 +219,7 @@ def test_a_link_to_a_late_step_arrives_and_what_lies_before_comes_on_request(pag
     page.locator("#step-999").wait_for()
     shown = page.locator(".step").evaluate_all("steps => steps.map(s => Number(s.id.slice(5)))")
     assert shown == [*range(1000), *range(4000, 4500)]
-    page.get_by_role("link", name="Show 500 more of 3000 steps").wait_for()
+    page.get_by_role("link", name="Show 500 more of 3,000 steps").wait_for()
     page.get_by_role("link", name="Show 500 more of 500 steps").wait_for()
 
 
