@@ -20,7 +20,7 @@ from mast_trace_dashboards.found_run import find_run, last_changes, nearest_good
 from mast_trace_dashboards.plugins import sections_of
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.query import side_by_side
-from mast_trace_dashboards.run_names import newest_runs
+from mast_trace_dashboards.run_names import NotFound, newest_runs, resolve_run
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
 from mast_trace_dashboards.web.conversation.graph import BOX_WIDTH, WIDTH, drawn
 from mast_trace_dashboards.web.conversation.table import Choice, table_of
@@ -55,6 +55,8 @@ LONGEST_TEXT: Final = 1_000_000
 """Characters of a step's text that its page shows."""
 _AT_ONCE = 100
 """Steps up to which a page is sent in one piece."""
+_ID_LENGTH: Final = 32
+"""Characters of a trace id; a shorter name may be the beginning of one, as lists show it."""
 _STATUS = {"Ok": 1, "Error": 2}
 
 
@@ -150,6 +152,8 @@ class Pages(PatternPages):
             for row in await asyncio.to_thread(newest_runs, self._store, limit=1):
                 of = urlencode({"project": row["Project"]}) if row["Project"] else ""
                 return RedirectResponse(f"/runs/{row['TraceId']}?{of}".rstrip("?"), 303)
+        if whole_id := await asyncio.to_thread(self._written_out, request.path_params["run"]):
+            return RedirectResponse(f"/runs/{whole_id}?{request.url.query}".rstrip("?"), 303)
         try:
             choice = Choice.of(request.query_params.multi_items())
         except ConfigurationError as error:
@@ -311,6 +315,16 @@ class Pages(PatternPages):
         values: dict[str, Any] = {"lag": lag, "calls": calls, "sections": sections}
         # A section may measure for seconds, so the rest of the page is sent first.
         return streamed(self._templates, request, "judge.html", values)
+
+    def _written_out(self, name: str) -> str:
+        """Return the id that a shorter name, as lists show it, begins; empty for an id, and where no or several runs fit."""
+        if len(name) >= _ID_LENGTH:
+            return ""
+        try:
+            found = resolve_run(self._store, name)
+        except (NotFound, ConfigurationError):
+            return ""
+        return found if found != name else ""
 
     def _seen_by(self, request: Request) -> tuple[LoadedRun, list[HumanLabel], bool]:
         """Look a run up with its labels, and without the judge's word where that is hidden from the visitor."""

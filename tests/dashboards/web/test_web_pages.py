@@ -54,6 +54,15 @@ def test_the_last_run_has_an_address(client: httpx.Client) -> None:
     assert client.get("/runs/last").headers["location"] == newest
 
 
+@pytest.mark.parametrize(("query", "kept"), [("", ""), ("?at=3", "?at=3")])
+def test_the_beginning_of_an_id_leads_to_its_run(
+    client: httpx.Client, query: str, kept: str
+) -> None:
+    answer = client.get(f"/runs/{SHORT[:12]}{query}")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/runs/{SHORT}{kept}")
+    assert client.get("/runs/zz").status_code == 404
+
+
 @pytest.mark.parametrize(
     ("query", "found"),
     [
