@@ -21,9 +21,10 @@ from mast_trace.delivery.encoding import Delivered, DeliveryLimits
 from mast_trace.delivery.provider import make_provider
 from mast_trace.delivery.span_queue import SpanQueue
 from mast_trace.delivery.transport import Fate, open_transport
+from mast_trace.delivery.worker import SpanSender
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from opentelemetry.trace import Tracer
     from receiver import Receiver
@@ -283,6 +284,7 @@ class TestRetries:
             *((status, "0", 3) for status in (408, 429, 502, 503, 504)),
             (503, "soon", 1),
             (503, "Fri, 31 Feb 1999 07:07:07 GMT", 1),
+            (503, "600", 1),
         ],
     )
     def test_until_the_collector_recovers(
@@ -293,7 +295,10 @@ class TestRetries:
         retry_after: str,
         times: int,
     ) -> None:
-        """A request that may succeed later is sent again and arrives once; a header that is no time counts as none."""
+        """A request that may succeed later is sent again and arrives once; a header that is no time counts as none.
+
+        A flush does not wait as long as the collector asks for.
+        """
         receiver.answers.extend([(status, {"Retry-After": retry_after})] * times)
         export = exporting(receiver.url)
         export.span("patient")
@@ -321,10 +326,33 @@ class TestRetries:
         """A request that the collector defers each time does not hold the others up for ever."""
         receiver.answers.extend([(503, {"Retry-After": "0"})] * 2)
         export = exporting(receiver.url, retry_for=0.0)
-        export.span("hopeless")
-        assert not export.queue.flush(20)
-        assert export.delivered().undelivered == 1
-        assert receiver.statuses == [503]
+        for given_up in (1, 2):
+            export.span("hopeless")
+            assert not export.queue.flush(20)
+            assert export.delivered().undelivered == given_up
+        assert receiver.statuses == [503, 503]
+
+    @pytest.mark.parametrize(
+        ("asked", "least", "most"),
+        [({"Retry-After": "7"}, (7, 7, 7), (7, 7, 7)), ({}, (0.8, 1.6, 3.2), (1.2, 2.4, 4.8))],
+    )
+    def test_wait_as_long_as_the_collector_asks_or_longer_each_time(
+        self,
+        exporting: Callable[..., Exporting],
+        receiver: Receiver,
+        monkeypatch: pytest.MonkeyPatch,
+        asked: dict[str, str],
+        least: Sequence[float],
+        most: Sequence[float],
+    ) -> None:
+        waits: list[float] = []
+        monkeypatch.setattr(SpanSender, "_pause", lambda _, seconds: waits.append(seconds))
+        receiver.answers.extend([(503, asked)] * 3)
+        export = exporting(receiver.url)
+        export.span("patient")
+        assert export.queue.flush(20)
+        assert len(waits) == 3
+        assert all(a <= b <= c for a, b, c in zip(least, waits, most, strict=True))
 
 
 class TestFullQueue:
@@ -346,22 +374,31 @@ class TestFullQueue:
         limit: dict[str, int],
         attributes: dict[str, Any],
     ) -> None:
-        """While the collector hangs, the program goes on and new spans are dropped; so are those after the end."""
-        receiver.held = threading.Event()
+        """While the collector hangs, the program goes on and new spans are dropped; so are those after the end.
+
+        A span that leaves makes room for one.
+        """
+        held = receiver.held = threading.Event()
         export = exporting(receiver.url, request_spans=1, **limit)
         export.span("in flight", **attributes)
         assert receiver.arrived.acquire(timeout=30)
         for index in range(8):
             export.span(f"s{index}", **attributes)
         assert export.delivered().dropped == 3
+        receiver.held = threading.Event()
+        held.set()
+        assert receiver.arrived.acquire(timeout=30)
+        for name in ("s8", "s9"):
+            export.span(name, **attributes)
+        assert export.delivered().dropped == 4
         receiver.held.set()
         assert not export.queue.flush(20)
-        assert receiver.names == ["in flight", "s0", "s1", "s2", "s3", "s4"]
+        assert receiver.names == ["in flight", "s0", "s1", "s2", "s3", "s4", "s8"]
         export.span("later", **attributes)
         assert export.queue.flush(20)
         export.queue.shutdown()
         export.span("too late")
-        assert (export.delivered().accepted, export.delivered().dropped) == (7, 4)
+        assert (export.delivered().accepted, export.delivered().dropped) == (8, 5)
 
     def test_takes_attributes_of_any_kind(
         self, exporting: Callable[..., Exporting], receiver: Receiver

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 from receiver import serving_grpc
 
 import mast_trace
@@ -236,11 +237,10 @@ class TestEndOfRun:
     """The spans of a run that has ended do not wait for others."""
 
     def test_leave_at_once(self, receiver: Receiver) -> None:
-        """Start records leave at once, though spans may wait for a minute."""
+        """Start records and ended runs leave at once, though spans may wait for a minute; what ends soon after shares a request."""
         settings = SDKSettings.resolve(endpoint=receiver.url)
-        queue = SpanQueue(
-            receiver.url, lambda: open_transport(settings), limits=DeliveryLimits(delay=60.0)
-        )
+        limits = DeliveryLimits(delay=60.0, pace=60.0)
+        queue = SpanQueue(receiver.url, lambda: open_transport(settings), limits=limits)
         telemetry = Telemetry(make_provider("desk", queue))
         try:
             run = telemetry.run("refund")
@@ -249,9 +249,34 @@ class TestEndOfRun:
             assert receiver.spans == []
             run.end()
             assert receiver.arrived.acquire(timeout=30)
+            assert receiver.names == ["send_message a", "invoke_workflow refund"]
+            for name in ("next", "last"):
+                telemetry.run(name).end()
+                assert not receiver.arrived.acquire(timeout=0.3)
         finally:
             queue.shutdown()
-        assert receiver.names == ["send_message a", "invoke_workflow refund"]
+        assert receiver.names[2:] == ["invoke_workflow next", "invoke_workflow last"]
+        assert len(receiver.accepted) == 2
+
+    def test_of_a_run_that_is_not_sampled_nothing_leaves(self, receiver: Receiver) -> None:
+        """A sampler may have spans recorded for others' processors alone."""
+
+        class RecordOnly(Sampler):
+            def should_sample(self, *_args: object, **_kwargs: object) -> SamplingResult:
+                return SamplingResult(Decision.RECORD_ONLY)
+
+            def get_description(self) -> str:
+                return "record only"
+
+        settings = SDKSettings.resolve(endpoint=receiver.url)
+        queue = SpanQueue(receiver.url, lambda: open_transport(settings))
+        provider = TracerProvider(sampler=RecordOnly())
+        provider.add_span_processor(queue)
+        root = provider.get_tracer("test").start_span("refund")
+        queue.run_started(root)  # type: ignore[arg-type]
+        root.end()
+        queue.shutdown()
+        assert (receiver.spans, receiver.logs) == ([], [])
 
     def test_many_runs_share_requests(self, receiver: Receiver) -> None:
         """Neither beginnings nor ends of runs have a request each."""
@@ -307,6 +332,13 @@ class TestRecordsThatWait:
             records.settle(Fate.REFUSED)
             assert records.take(now=2.0) == []
 
+    def test_say_what_was_known_when_the_run_began(self) -> None:
+        """The program goes on, and may write on its span while the record is encoded."""
+        root = TracerProvider().get_tracer("test").start_span("refund", attributes={"a": 1})
+        record = snapshot(root)  # type: ignore[arg-type]
+        root.set_attribute("b", 2)
+        assert dict(record.attributes or {}) == {"a": 1}
+
     def test_of_a_run_that_ended_on_the_way_are_not_sent_again(self) -> None:
         """Its root is exported meanwhile; the records of others wait."""
         records = StartRecords(DeliveryLimits())
@@ -326,6 +358,16 @@ class TestRecordsThatWait:
         (late,) = self.begun(records, "late")
         assert (records.due_in(9.0), records.take(now=9.0)) == (None, [])
         assert records.ended(late)
+
+    def test_are_kept_where_failures_do_not_follow_each_other(self) -> None:
+        """An endpoint that is busy now and then takes them in the end."""
+        records = StartRecords(DeliveryLimits())
+        for _ in range(5):
+            self.begun(records, "again")
+            for fate in (Fate.LATER, Fate.ACCEPTED):
+                assert self.taken(records) == ["again"]
+                records.settle(fate)
+                records.spans_arrived()
 
     def test_remember_a_bounded_number_of_open_runs(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The end of the oldest goes unnoticed."""
