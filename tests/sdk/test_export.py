@@ -399,6 +399,9 @@ class TestFullQueue:
         export.queue.shutdown()
         export.span("too late")
         assert (export.delivered().accepted, export.delivered().dropped) == (8, 5)
+        export.queue.start_over()  # as in a child that is forked after the end
+        export.span("too late")
+        assert export.delivered() == Delivered(dropped=1)
 
     def test_takes_attributes_of_any_kind(
         self, exporting: Callable[..., Exporting], receiver: Receiver
