@@ -14,6 +14,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from invented_records import labelled_export
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from pattern_runs import add_run
 
 import mast_trace
 from mast_trace.testing import capture_spans
@@ -276,9 +277,19 @@ def test_nothing_takes_the_place_of_a_pipe_or_of_a_link(cli: CLI, tmp_path: Path
     assert {each.name for each in tmp_path.iterdir()} == {"pipe", "link", "file"}
 
 
-def test_an_export_reads_page_by_page(cli: CLI, tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("mast_trace_judge.transfer.exporting._PAGE", 1)
-    out = tmp_path / "runs.jsonl"
-    assert cli.json("export", "--out", str(out))["runs"] == 3
-    lines = out.read_text(encoding="utf-8").splitlines()
-    assert {json.loads(line)["trace_id"] for line in lines} == set(cli.recorded.ids.values())
+@pytest.mark.parametrize("page", [1, 2])
+def test_an_export_reads_page_by_page(
+    empty: CLI, tmp_path: Path, monkeypatch: Patch, page: int
+) -> None:
+    """Each run once, also where projects share ids."""
+    monkeypatch.setattr("mast_trace_judge.transfer.exporting._PAGE", page)
+    with Store.open(empty.recorded.url) as store:
+        given = (("a", 2), ("b", 1), ("b", 2))
+        runs = [(p, add_run(store, n, project=p, code="", judged=False)) for p, n in given]
+    out, one = tmp_path / "runs.jsonl", tmp_path / "one.parquet"
+    assert empty.json("export", "--out", str(out))["runs"] == 3
+    lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert [(line["project"], line["trace_id"]) for line in lines] == runs
+    chosen = ("--project", "a", "--run", runs[0][1], "--format", "parquet")
+    assert empty.json("export", "--out", str(one), *chosen)["runs"] == 1
+    assert [(row["project"], row["trace_id"]) for row in pq.read_table(one).to_pylist()] == runs[:1]
