@@ -130,6 +130,7 @@ class Watched:
 
     def __init__(self, evaluator: Evaluator, *problems: str, interval: float) -> None:
         self.told: list[list[AlertChange]] = []
+        self.waited: list[int] = []
         self.delivered: list[tuple[AlertChange, ...]] = []
         self.problems = list(problems)
         self.enough = threading.Event()
@@ -150,6 +151,7 @@ class Watched:
 
     def _looked(self, changes: list[AlertChange]) -> None:
         self.told.append(changes)
+        self.waited.append(len(self.outbox.waiting))
         if len(self.told) == self.wanted:
             self.enough.set()
 
@@ -174,10 +176,11 @@ def test_it_looks_at_once_and_then_at_intervals(page: Page) -> None:
 
 
 def test_between_two_looks_it_delivers(page: Page) -> None:
-    """A delivery is reported without changes, so that the waiting ones can be saved."""
+    """A delivery is reported without changes, so that the waiting ones can be saved, first those that are not sent yet."""
     page.damaged(spool=1)
     watched = Watched(watching(DAMAGED_FILES, url=page.url), interval=3600)
     assert watched.until_told(2) == [[DAMAGED_FILES.uid], []]
+    assert watched.waited == [1, 0]
     assert [[c.alert.rule for c in delivery] for delivery in watched.delivered] == [
         [DAMAGED_FILES.uid]
     ]

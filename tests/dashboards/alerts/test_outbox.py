@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -53,21 +54,28 @@ def services(receiver: Receiver) -> list[str]:
 def test_a_receiver_that_is_away_gets_it_once_when_it_is_back(
     outbox: Outbox, receiver: Receiver, at_once: Callable[[], bool]
 ) -> None:
-    receiver.statuses = [500, 503, 429, 404, 302, 200]
+    away = [500, 503, 429, 401, 403, 404, 408, 302]
+    receiver.statuses = [*away, 200]
     outbox.add([change("a"), change("b")])
-    assert [at_once() for _ in range(5)] == [False] * 5
+    assert [at_once() for _ in away] == [False] * len(away)
     outbox.add([change("c")])
     assert at_once()
     assert at_once()
     assert not at_once()
     assert services(receiver) == ["a", "b", "c"]
     keys = [headers["idempotency-key"] for headers in receiver.headers]
-    assert len(set(keys[:6])) == 1, "the same delivery, for a receiver that had taken it already"
-    assert keys[6] != keys[0]
+    *same, last = keys
+    assert len(set(same)) == 1, "the same delivery, for a receiver that had taken it already"
+    assert last != same[0]
 
 
-def test_between_two_tries_it_waits_longer_each_time(outbox: Outbox, receiver: Receiver) -> None:
-    receiver.statuses = [500]
+def test_between_two_tries_it_waits_longer_each_time(
+    outbox: Outbox, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a fifth more or less, so that several do not try together."""
+    now = 1000.0
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    receiver.statuses = [500] * 10 + [200, 500]
     outbox.add([change("a")])
     outbox.flush()
     assert not outbox.flush()
@@ -77,7 +85,13 @@ def test_between_two_tries_it_waits_longer_each_time(outbox: Outbox, receiver: R
         pauses.append(outbox._pause)
         outbox.next_try = 0.0
         outbox.flush()
+        assert 0.8 * pauses[-1] <= outbox.next_try - now <= 1.2 * pauses[-1]
     assert (pauses, pauses[-1]) == (sorted(pauses), module.LONGEST_PAUSE)
+    outbox.next_try = 0.0
+    assert outbox.flush()
+    outbox.add([change("b")])
+    outbox.flush()
+    assert outbox.next_try - now <= 1.2 * module.FIRST_PAUSE, "after one that was taken, anew"
 
 
 def test_a_trouble_is_told_when_it_begins_and_when_it_ends(

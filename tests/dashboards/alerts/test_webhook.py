@@ -145,17 +145,22 @@ def test_an_address_that_is_none_of_http_is_refused_at_once(url: str) -> None:
         Webhook(url)
 
 
-def test_a_forbidden_network_gets_no_byte_whatever_the_name_was(receiver: Receiver) -> None:
-    """The reached address counts, so a changing name changes nothing."""
+@pytest.mark.parametrize("name", ["localhost", "[::ffff:127.0.0.1]"])
+def test_a_forbidden_network_gets_no_byte_whatever_the_name_was(
+    receiver: Receiver, name: str
+) -> None:
+    """The reached address counts, so a changing name changes nothing, nor does one of IPv4 that is written as one of IPv6."""
     loopback = [ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128")]
-    url = receiver.url.replace("127.0.0.1", "localhost")
+    url = receiver.url.replace("127.0.0.1", name)
     problem = Webhook(url, forbidden=loopback).post(BODY, "").problem
     assert "to which no alert is sent" in problem
     assert receiver.bodies == []
     assert not Webhook(url).post(BODY, "").problem, "internal receivers are the operator's choice"
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "fd00:ec2::254"])
+@pytest.mark.parametrize(
+    "address", ["169.254.169.254", "fe80::1", "fd00:ec2::254", "100.100.100.200"]
+)
 def test_metadata_services_are_forbidden(address: str) -> None:
     assert any(ipaddress.ip_address(address) in network for network in METADATA)
 

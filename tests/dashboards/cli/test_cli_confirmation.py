@@ -156,6 +156,17 @@ def test_an_export_takes_the_proof_along(own_cli: CLI, tmp_path: Path, kind: str
     assert "step 2 (confirmed by replay)" in shown
     assert "taken over from a file" in shown
     assert other.json("import", str(out))["confirmations"] == 0
+    if kind == "jsonl":  # another project's newer run of the id gets none of it
+        lines = map(json.loads, out.read_text("utf-8").splitlines())
+        bare = [json.dumps({**each, "project": "two", "verdict": None}) for each in lines]
+        (tmp_path / "two.jsonl").write_text("\n".join(bare), "utf-8")
+        other("import", str(tmp_path / "two.jsonl"))
+        with Store.open(url) as store:
+            store.command("TRUNCATE TABLE mast_confirmations")
+        assert other.json("import", str(out))["confirmations"] == 1
+        with Store.open(url) as store:
+            assert confirmation_of(store, "", run) is not None
+            assert confirmation_of(store, "two", run) is None
 
 
 AWAY = {"step": 99}

@@ -79,6 +79,8 @@ def test_erasures_are_carried_to_another_store(own_cli: CLI, tmp_path: Path) -> 
         (first,) = find_tombstones(store)
         store.command("TRUNCATE TABLE mast_tombstones")
         store.insert("mast_lessons", [{"Project": "", "TraceId": ids["trip"], "Number": 7}])
+    others = own_cli.err("erase", "--again", str(file), "--project", "other", "--yes", status=1)
+    assert "nothing to erase" in others
     told = own_cli.json("erase", "--again", str(file), "--yes")
     assert told["rows"]["mast_lessons"] == 1
     assert [each["trace_id"] for each in told["erased_before"]] == [ids["trip"]]

@@ -38,6 +38,8 @@ STEPS = ("show", "aa01", "--steps")
         (("retain",), 2, "choose a limit"),
         (("retain", "--size", "much"), 2, "cannot read the size"),
         (("retain", "--days", "-1"), 2, ""),
+        (("retain", "--days", "9", "--project", "a"), 2, "days of all projects"),
+        (("retain", "--size", "1KB", "--project", "a"), 2, "days of all projects"),
         (("erase", "--yes"), 2, "choose what to erase"),
         (("erase", "aa01", "--user", "ann", "--yes"), 2, "one at a time"),
         (("erase", "--user", "ann", "--before", "1d", "--yes"), 2, "one at a time"),

@@ -94,5 +94,5 @@ def test_without_an_opinion_a_terminal_asks(cli: CLI, monkeypatch: pytest.Monkey
     assert (label.outcome, label.modes) == ("failure", ("1.3", "2.6"))
     assert (label.decisive_step, label.note, label.blind) == (1, "looped", True)
     monkeypatch.setattr("sys.stdin", _Keyboard("failure\n-\n2\nagain\n"))
-    cli.out("label", cli.recorded.ids["invoices"], "--annotator", "kim")
+    cli.out("label", cli.recorded.ids["invoices"], "--annotator", " kim ")
     assert [(each.note, each.blind) for each in _stored(cli, "kim")] == [("again", False)]

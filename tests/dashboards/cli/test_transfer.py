@@ -14,6 +14,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 from invented_records import labelled_export
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from pattern_runs import add_run
 
 import mast_trace
 from mast_trace.testing import capture_spans
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 SAMPLES = Path(__file__).parents[2] / "judge" / "formats" / "samples"
 PROJECTS = ("", "one", "two")
+_PARTS = {"trace_id", "steps", "invocations", "texts"}
+"""All that a part of a long run has, but for the first one."""
 CHAT = [
     {"role": "user", "content": "Add 2 and 3."},
     {"role": "assistant", "name": "adder", "content": "It is 6."},
@@ -66,12 +69,13 @@ def test_a_chat_becomes_a_run_once(empty: CLI, tmp_path: Path) -> None:
 
 def test_a_label_is_stored_once(empty: CLI, tmp_path: Path) -> None:
     """One that the store has is not stored anew; one that was changed since then is."""
-    out = str(labelled_export(tmp_path / "own.jsonl", 1))
+    shape = json.loads(labelled_export(tmp_path / "own.jsonl", 1).read_text("utf-8"))
+    out = _write(tmp_path / "own.jsonl", {**shape, "project": "shop"})
     found = empty.json("import", out)
     assert found["labels"] == 1
     with Store.open(empty.recorded.url) as store:
         (label,) = labels_of(store)
-    assert (label.annotator, label.decisive_step) == ("ada", 1)
+    assert (label.project, label.annotator, label.decisive_step) == ("shop", "ada", 1)
     assert (label.trace_id, label.outcome) == (found["runs"][0], "failure")
     _, told, _ = empty("import", out)
     assert "1 run read, 0 new spans and 0 labels stored. 1 label was there already." in told
@@ -182,7 +186,8 @@ def test_otlp_json_is_read_from_one_request_and_from_lines(empty: CLI, tmp_path:
         ]
         (tmp_path / "all.json").write_text(json.dumps(otlp_json(*spans.spans)), encoding="utf-8")
     lines = tmp_path / "lines.jsonl"
-    lines.write_text("\n".join(map(json.dumps, requests)) + "\n", encoding="utf-8")
+    again = [*requests, requests[0]]  # as a sender writes it that was not sure
+    lines.write_text("\n".join(map(json.dumps, again)) + "\n", encoding="utf-8")
     from_lines = empty.json("import", str(lines))
     assert (len(from_lines["runs"]), from_lines["spans"]) == (2, 2)
     whole = empty.json("import", str(tmp_path / "all.json"))
@@ -276,9 +281,27 @@ def test_nothing_takes_the_place_of_a_pipe_or_of_a_link(cli: CLI, tmp_path: Path
     assert {each.name for each in tmp_path.iterdir()} == {"pipe", "link", "file"}
 
 
-def test_an_export_reads_page_by_page(cli: CLI, tmp_path: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr("mast_trace_judge.transfer.exporting._PAGE", 1)
-    out = tmp_path / "runs.jsonl"
-    assert cli.json("export", "--out", str(out))["runs"] == 3
-    lines = out.read_text(encoding="utf-8").splitlines()
-    assert {json.loads(line)["trace_id"] for line in lines} == set(cli.recorded.ids.values())
+@pytest.mark.parametrize(("page", "most"), [(1, 4000), (2, 0)], ids=["short", "long"])
+def test_an_export_reads_page_by_page(
+    empty: CLI, tmp_path: Path, monkeypatch: Patch, page: int, most: int
+) -> None:
+    """Each run once, with its own steps, also where projects share ids; the rows of a long one have its verdict once."""
+    for name, value in (("_PAGE", page), ("MOST_SPANS", most), ("_PART", 1)):
+        monkeypatch.setattr(f"mast_trace_judge.transfer.exporting.{name}", value)
+    with Store.open(empty.recorded.url) as store:
+        given = (("a", 2), ("b", 1), ("b", 2))
+        runs = [(p, add_run(store, n, project=p, code="1.3", text=p)) for p, n in given]
+    out, one = tmp_path / "runs.jsonl", tmp_path / "one.parquet"
+    assert empty.json("export", "--out", str(out))["runs"] == 3
+    lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert [(line["project"], line["trace_id"]) for line in lines] == runs
+    for line in lines:
+        assert [step["text"] for step in line["trajectory"]["steps"]] == [line["project"]]
+    chosen = ("--project", "a", "--run", runs[0][1], "--format", "parquet")
+    assert empty.json("export", "--out", str(one), *chosen)["runs"] == 1
+    rows = pq.read_table(one).to_pylist()
+    assert {(row["project"], row["trace_id"]) for row in rows} == {runs[0]}
+    assert (len(rows) > 1) == (not most)
+    heads = [json.loads(row["trajectory"]).keys() - _PARTS for row in rows]
+    whole = [(row["verdict"] != "null", bool(head)) for row, head in zip(rows, heads, strict=True)]
+    assert whole == [(True, True), *[(False, False)] * (len(rows) - 1)]

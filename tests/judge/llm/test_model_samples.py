@@ -144,13 +144,16 @@ async def test_every_model_of_a_panel_has_one_voice():
     assert (verdict.model, verdict.readings) == ("a, b, c", 7)
 
 
-async def test_paid_readings_are_not_asked_again():
+@pytest.mark.parametrize(
+    ("steps", "settings", "agreeing"), [((3, 4, 3), THREE, 2), ((3, 4), {"judge_model": "a,b"}, 1)]
+)
+async def test_paid_readings_are_not_asked_again(steps, settings, agreeing):
     ledger = MemoryLedger()
-    model = Wavering(blames(3), blames(4), blames(3))
-    first = await judged(model, trip(outcome="failure"), ledger=ledger, **THREE)
-    second = await judged(JudgeScript(), trip(outcome="failure"), ledger=ledger, **THREE)
+    model = Wavering(*map(blames, steps))
+    first = await judged(model, trip(outcome="failure"), ledger=ledger, **settings)
+    second = await judged(JudgeScript(), trip(outcome="failure"), ledger=ledger, **settings)
     assert second.requests == []
-    assert second.verdict.agreeing == first.verdict.agreeing == 2
+    assert second.verdict.agreeing == first.verdict.agreeing == agreeing
     assert second.verdict.candidates == first.verdict.candidates
 
 

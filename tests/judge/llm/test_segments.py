@@ -131,6 +131,7 @@ async def test_a_run_of_fifteen_thousand_lines_is_read_in_parts():
     assert {found.code for found in verdict.modes} >= {"3.2"}
     final = next(r for r in result.requests if "Read the whole record" in str(r))
     assert "4,711.00" in messages_of(final)[1]["content"]
+    assert f"\n[{len(trajectory.steps) - 1}] " in messages_of(final)[1]["content"], "how it ended"
     assert estimate_tokens(messages_of(final)[1]["content"]) < 28_000
     assert verdict.input_tokens + verdict.output_tokens <= 400_000
 

@@ -364,7 +364,11 @@ def test_a_faulty_pass_and_a_slow_one_are_followed_by_a_pause(
     assert begun == begins
 
 
-def test_passes_wait_for_an_absent_model(found: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("indexed", [True, False])
+def test_passes_wait_for_an_absent_model(
+    found: Store, monkeypatch: pytest.MonkeyPatch, indexed: bool
+) -> None:
+    """It is asked again although nothing new has come: its patterns still wait."""
     now, begun = [0.0], []
 
     async def scenario() -> None:
@@ -380,7 +384,8 @@ def test_passes_wait_for_an_absent_model(found: Store, monkeypatch: pytest.Monke
 
         monkeypatch.setattr(passes, "run", run)
         for now[0] in range(0, 1200, 120):
-            passes.runs_were_indexed()
+            if indexed:
+                passes.runs_were_indexed()
             await passes.step()
         await judge_away.aclose()
 

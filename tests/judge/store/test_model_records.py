@@ -92,21 +92,22 @@ async def test_a_step_is_asserted_after_enough_blind_labels_alone(store, given, 
 
 
 def test_sources_count_apart_and_each_run_once(store):
-    """The newest verdict with the prompt counts, and the step that most of its labels name."""
+    """The newest verdict with the prompt counts, and the step that most of its labels name, the earliest of several."""
     save(store, [verdict(n, model_step=5) for n in range(4)])
     save(store, [verdict(n, judge_version="w", judged_at=NOW + OTHER) for n in range(4)])
-    save(store, [verdict(4, model_step=None)])
+    save(store, [verdict(4, model_step=None), verdict(6)])
     save_labels(
         store, [label(4), label(0), label(1, 5, "ada"), label(1, 1, "bob"), label(1, 1, "cy")]
     )
+    save_labels(store, [label(6, 5, "ada"), label(6, 1, "bob")])
     save_labels(store, [label(2, blind=False), HumanLabel(f"{3:032x}", "ada", project="shop")])
     proved = Confirmation(status="confirmed", origin=5)
     plan = ReplayPlan("shop", f"{0:032x}", "p", name="", fingerprint="f", service="", run_end=NOW)
     record_confirmation(store, plan, proved)
     record = record_behind(store, verdict(99))
-    assert record.cases == {"blind": 2, "beside": 1, "replays": 1}
-    assert record.hits == {"blind": 2, "beside": 1, "replays": 0}
-    assert "2 of 20" in record.standing
+    assert record.cases == {"blind": 3, "beside": 1, "replays": 1}
+    assert record.hits == {"blind": 3, "beside": 1, "replays": 0}
+    assert "3 of 20" in record.standing
     assert record_behind(store, None) is record_behind(store, verdict(99, model="")) is None
     assert record_behind(store, verdict(99, model="n")).blind == (0, 0)
 

@@ -41,6 +41,12 @@ def test_plans_of_other_runs_projects_and_names_are_others(store):
     assert len({plan.plan_id for plan in plans}) == 4
     for prefix, found in (("", [plans[0], plans[3]]), ("by", [plans[3]]), ("hand", [])):
         assert [*plans_of_run(store, "shop", run().trace_id, prefix=prefix)] == found
+    for plan in plans:
+        assert reserve(store, plan, 1, FIX, live_calls=1, cost_usd=0.1, holder=plan.text)
+        assert record_result(store, plan, 0, result(answer=plan.text))
+    for plan in plans:
+        assert [each.answer for each in results_of(store, plan)] == [plan.text]
+        assert [each.holder for each in reservations_of(store, plan)] == [plan.text]
 
 
 @pytest.mark.parametrize(

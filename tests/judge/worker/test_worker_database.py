@@ -195,30 +195,32 @@ async def test_a_run_that_comes_alone_and_fails_holds_none_up(store, worker, mon
 
 
 @pytest.mark.parametrize(
-    ("broken", "blamed", "tries"),
+    ("broken", "wrong", "blamed", "tries"),
     [
-        ("", "", 1),
-        ("1", "1", 6),
-        ("4", "4", 6),
-        ("45", "45", 6),
-        ("134", "134", 6),
-        ("12", None, 3),
-        ("123", None, 3),
-        ("12345", None, 3),
+        ("", "", "", 1),
+        ("1", "", "1", 6),
+        ("4", "", "4", 6),
+        ("45", "", "45", 6),
+        ("134", "", "134", 6),
+        ("12", "", None, 3),
+        ("123", "", None, 3),
+        ("12345", "", None, 3),
+        ("3", "1245", None, 6),
     ],
 )
-def test_two_failures_before_any_success_are_the_databases(broken, blamed, tries):
-    """Nothing is then said about any of five things, and the others are not even tried."""
+def test_two_failures_before_any_success_are_the_databases(broken, wrong, blamed, tries):
+    """Nothing is then said about any of five things, and the others are not even tried. Nor about one beside others that are wrong."""
     asked, refused = [], []
 
     def written(things):
         asked.append(things)
-        if set(things) & set(broken):
-            raise refusal(159)
+        for these, code in ((broken, 159), (wrong, 69)):
+            if set(things) & set(these):
+                raise refusal(code)
 
     with pytest.raises(StorageError) if blamed is None else nullcontext():
         apart("12345", written, lambda thing, _: refused.append(thing))
-    assert ("".join(refused), len(asked)) == (blamed or "", tries)
+    assert ("".join(refused), len(asked)) == (blamed or wrong, tries)
 
 
 async def test_a_missing_table_blames_no_run(store, worker, monkeypatch):

@@ -3,12 +3,18 @@
 import asyncio
 
 import pytest
+from judge.llm.scripted_judge import JudgeScript, config_for
 from judge.worker.stored_runs import invoice_run, write
+from judge.worker.test_worker_model import INVOICES
+from scripted_llm import ScriptedLLM
 
 from mast_trace_collector.storage import Store
 from mast_trace_collector.storage.removal import erasure
 from mast_trace_collector.storage.removal.sweep import sweep
+from mast_trace_judge.config import JudgeConfig
+from mast_trace_judge.judge import Judge
 from mast_trace_judge.store import verdicts as verdict_store
+from mast_trace_judge.store.ledger import StoreLedger
 
 GONE, STAYS = f"{1:032x}", f"{2:032x}"
 _STATEMENTS = ("query", "command", "insert", "insert_columns")
@@ -83,10 +89,11 @@ def test_a_worker_judges_before_a_statement_of_an_erasure(store, worker, monkeyp
     assert verdict_store.load_latest(store, STAYS) is not None
 
 
-async def test_a_verdict_that_is_ready_is_dropped_with_its_run(store, worker, monkeypatch):
+@pytest.mark.parametrize("reads", [False, True])
+async def test_a_verdict_that_is_ready_is_dropped_with_its_run(store, worker, monkeypatch, reads):
+    """No model reads it then."""
     write(store, invoice_run(1), invoice_run(2))
     told = []
-    one = worker(on_verdicts=told.extend)
     original = verdict_store.save
 
     def late(of, verdicts):
@@ -94,6 +101,10 @@ async def test_a_verdict_that_is_ready_is_dropped_with_its_run(store, worker, mo
         return original(of, verdicts)
 
     monkeypatch.setattr(verdict_store, "save", late)
-    assert await one.drain_once() == 1
+    with ScriptedLLM(JudgeScript(dict(INVOICES))) as server:
+        judge = Judge(config_for(server) if reads else JudgeConfig(), ledger=StoreLedger(store))
+        assert await worker(judge, told.extend).drain_once() == 1
+        await judge.aclose()
+    assert len(server.requests) == reads
     assert {verdict.trace_id for verdict in told} == {STAYS}
     assert left(store) == set()

@@ -243,9 +243,12 @@ async def test_a_run_that_has_just_ended_has_a_provisional_verdict(
     assert behind(store)[0] == 0
 
 
-async def test_a_run_of_which_a_span_is_missing_waits_until_it_is_quiet(store, worker):
-    run = invoice_run(1)
-    run._spans[3].parent_span_id = b"\x07" * 8
+@pytest.mark.parametrize("steps", [True, False])
+async def test_a_run_of_which_a_span_is_missing_waits_until_it_is_quiet(store, worker, steps):
+    """So does one of which no step has come: it would be shown as one that cannot be judged."""
+    run = invoice_run(1) if steps else StoredRun(1)
+    if steps:
+        run._spans[3].parent_span_id = b"\x07" * 8
     write(store, run)
     assert not await worker(run_quiet_seconds=3600.0)._cycle()
     assert [row["State"] for row in shown(store)] == ["waiting"]

@@ -85,7 +85,9 @@ class ErasureSelection:
         if self.before is not None:
             return Scope([erasure.before(parse_time(self.before), project=self.project)])
         if self.again is not None:
-            filed = read_tombstones(self.again)
+            filed = [
+                each for each in read_tombstones(self.again) if self.project in {None, each.project}
+            ]
             return Scope(erasure.of_keys([each.key for each in filed]), filed)
         if self.runs:
             keys = _named_runs(store, self.runs, self.project)

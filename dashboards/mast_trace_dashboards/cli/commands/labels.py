@@ -64,7 +64,7 @@ def label(
 
     Example: `mast-trace label 4f2a --annotator ada --outcome failure --mode 2.6 --step 3`
     """
-    who = annotator or getpass.getuser()
+    who = (annotator or getpass.getuser()).strip()
     given = HumanLabel("", who, outcome.value if outcome else "", tuple(mode or ()), note=note)
     given = dataclasses.replace(given, **_several(step or []))
     asks = outcome is None and not mode and not step and not note

@@ -137,6 +137,11 @@ def retain(
         return
     if days is None and size is None and successes_after is None:
         raise ConfigurationError("choose a limit: --days, --size or --successes-after")
+    if project is not None and (days is not None or size is not None):
+        raise ConfigurationError(
+            "--days and --size drop whole days of all projects: --project goes with --successes-after alone; "
+            "`mast-trace erase --project NAME --before 30d` erases old runs of one"
+        )
     most = None if size is None else _bytes(size)
     with open_store(url, data_dir, config) as store:
         if dry_run:
