@@ -55,7 +55,7 @@ doubts, quotes or supposes is none.
 | 2.1 | `lost_input` | the agent's input was cut to what it saw at first | ids of the inputs; lengths where heuristic | the agent's next step; the program cut the input | exact or heuristic |
 | 2.1 | `restarted` | the run's first two messages come again; or somebody speaks of starting over | both texts compared; words alone are possible at most | the message that comes again | heuristic |
 | 2.2 | `assumed_instead_of_asking` | somebody speaks of an assumption, and nobody asks | words | the message | heuristic |
-| 2.4 | `withheld_findings` | no later text has a figure or word of a result, and nobody else was shown it | figures, words, dates, rounded and derived figures; ids of the inputs | the agent's message to others | exact with a figure of three digits, else heuristic |
+| 2.4 | `withheld_findings` | no later text has a new figure or word of a result, and nobody else was shown it | figures, words, dates, rounded and derived figures; ids of the inputs | the agent's message to others | heuristic |
 | 2.4 | `withheld_names` | no later text has one of a result's names | names, addresses, ids | the agent's message to others | heuristic |
 | 2.5 | `never_shown` | the recipient acted, and its input never held the message | ids and texts of its inputs | the recipient's first step without it; the program made the input, the writer is not to blame | exact: record |
 | 2.5 | `unchanged_after_correction` | the agent says almost the same again after words of correction | words, 4-grams | the second message | heuristic |

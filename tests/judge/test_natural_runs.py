@@ -248,6 +248,41 @@ NATURAL = {
         ("lead", "dev", "PR-118 is stale, close it. Review PR-204 instead."),
         ("dev", "close_pr", {"pr": "PR-118"}, "closed"),
     ),
+    "a rate before what it makes": natural(
+        "What is it in EUR?",
+        ("clerk", "get_rates", {"to": "EUR"}, "USD 0.921\nCHF 1.051"),
+        ("clerk", "user", "USD 1,523.11 x 0.921 = EUR 1,402.78; CHF 412.10 x 1.051 = EUR 433.12."),
+    ),
+    "the page of a list": looked_up(
+        "How many of the 8 books are short?",
+        '{"page": 1, "of": 2, "hits": []}',
+        "3 of 8, it seems.",
+    ),
+    "an offer": natural(
+        "Buy the lathe.",
+        ("buyer", "get_listing", {"item": 4}, '{"asking": 1240, "listed_days": 77}'),
+        ("buyer", "dealer", "You ask 1240. We offer 880."),
+        ("dealer", "buyer", "Fine."),
+    ),
+    "a count that is corrected": natural(
+        "How many helmets are usable?",
+        ("clerk", "scan", {"shelf": 4}, "808 usable, 13 damaged"),
+        ("clerk", "head", "All 821 are usable."),
+        ("head", "clerk", "Look again."),
+        ("clerk", "head", "It is 808."),
+    ),
+    "a date that is corrected": natural(
+        "When does it end?",
+        ("clerk", "get_lease", {"id": 4}, '{"ends": "2031-03-17", "deposit": 412}'),
+        ("clerk", "head", "It ends on 27 March 2031."),
+        ("head", "user", "It ends on 17 March 2031."),
+    ),
+    "a flag that is corrected": natural(
+        "Are dogs allowed?",
+        ("clerk", "get_flat", {"id": 4}, '{"dogs_allowed": false, "rent": 412}'),
+        ("clerk", "head", "Dogs are allowed; the rent is 412."),
+        ("head", "user", "No, dogs are not allowed in the flat."),
+    ),
     "a manual says to ask": natural(
         "Start a server.",
         ("ann", "read_docs", {"of": "servers"}, "If unsure, please specify the region."),

@@ -37,6 +37,8 @@ _POWER: Final = re.compile(r"\s?[^\W\d_]{1,4}[\d\u00b2\u00b3^]")
 """A square or a cube, which are other measures."""
 _GOES_ON: Final = frozenset({"", "x", "by", "to"})
 """Words between figures of one unit."""
+_MAKES: Final = re.compile(r"[=\u2248\u2192+*/]|->")
+"""Signs between figures of a calculation, whose result may have another unit."""
 _MOST: Final = 10
 """Figures of a text that are looked at."""
 
@@ -67,8 +69,10 @@ class Quantity(NamedTuple):
 
 def measured(text: str) -> Iterator[Quantity]:
     """Yield the first figures of a text that have a known unit, the last of them first."""
-    unit = None
+    unit, behind = None, len(text)
     for each in reversed(outside_dates(text)[:_MOST]):
+        unit = None if _MAKES.search(text, each.end, behind) else unit
+        behind = each.start
         word = unit_behind(text, each) or in_unit(text, each)
         word = "in" if _INCHES.match(text, each.end) else word
         unit = _MEASURES.get(word, unit if word in _GOES_ON else None)

@@ -102,21 +102,23 @@ def test_a_run_that_assumes_nothing_is_fine(texts):
     assert assumed_instead_of_asking(run.build()) == []
 
 
-def test_findings_that_reach_nobody_are_withheld():
-    """No later text holds a figure of the result, and the recorded inputs show that nobody saw it."""
-    run = RunBuilder().asks().calls("researcher", "sales", {"region": "east"}, REPORT)
-    run.says("researcher", "I have finished my research.", to="writer").shown("writer", 0, 2)
-    run.says("writer", "Then I write the report.")
-    (found,) = withheld_findings(run.build())
-    assert (found.code, found.evidence, found.steps) == ("2.4", Evidence.EXACT, (1, 2))
-
-
-def test_what_other_words_may_tell_is_withheld_by_no_proof():
-    """Seventeen, a dozen or hardly any: a short figure may have been told in words."""
-    run = RunBuilder().asks().calls("researcher", "sales", {"region": "east"}, "17")
-    run.says("researcher", "Hardly any.", to="writer").shown("writer", 0, 2)
-    (found,) = withheld_findings(run.says("writer", "Then I write so.").build())
-    assert found.evidence is Evidence.HEURISTIC
+@pytest.mark.parametrize(
+    ("said", "result", "probability"),
+    [
+        ("I have finished my research.", REPORT, 0.6),
+        ("Enough.", '{"points": 742}', 0.6),
+        ("I am for the east.", '{"region": "east", "code": 5189}', 0.4),
+        ("Hardly any.", "17", 0.4),
+    ],
+    ids=["nothing", "a conclusion", "what was known", "what words may tell"],
+)
+def test_findings_that_reach_nobody_are_withheld(said, result, probability):
+    """It is no proof: a conclusion may be all that somebody needs."""
+    run = RunBuilder().asks().calls("researcher", "sales", {"region": "east"}, result)
+    run.says("researcher", said, to="writer").shown("writer", 0, 2)
+    (found,) = withheld_findings(run.says("writer", "Then I write the report.").build())
+    assert (found.code, found.evidence, found.steps) == ("2.4", Evidence.HEURISTIC, (1, 2))
+    assert found.probability == probability
 
 
 @pytest.mark.parametrize(
@@ -126,6 +128,7 @@ def test_what_other_words_may_tell_is_withheld_by_no_proof():
         _found("They sold many units."),
         _found("They sold about 350.", result="352"),
         _found("In two months they sold 680.", result="340"),
+        _found("Together 965.", result="a,12.5,340\nb,30.1,210\nc,11.0,415"),
         _found("Done.").calls("researcher", "report", {"region": "a second van"}, "sent"),
         _found("Done.").says("researcher", "It was 340, by the way.", to="writer"),
         _found("Done.").shown("writer", 0, 1).says("writer", "I see."),
@@ -136,7 +139,8 @@ def test_what_other_words_may_tell_is_withheld_by_no_proof():
         .says("researcher", "Done.", to="writer"),
     ],
     ids=[
-        *("told", "told in words", "told as a round figure", "told as a product", "told a tool"),
+        *("told", "told in words", "told as a round figure", "told as a product"),
+        *("added up", "told a tool"),
         "told later",
         "seen by all",
         "to the user",
@@ -155,7 +159,7 @@ def test_who_only_runs_the_tool_is_told_nothing():
     run.shown("boss", 0, 1, kind="agent")
     run.says("researcher", "I have finished my research.", to="boss").shown("writer", 0, 2)
     (found,) = withheld_findings(run.build())
-    assert found.evidence is Evidence.EXACT
+    assert found.probability == 0.6
 
 
 def test_a_result_that_somebody_is_shown_in_a_prompt_is_not_withheld():

@@ -62,6 +62,13 @@ _SHARE = re.compile(
     r"%|\bper ?cent|\bprozent|\b(?:tax|vat|tip|discount|interest|margin|rate)\b", re.IGNORECASE
 )
 _CLAUSE = re.compile(r"(?:[^,;:.]|[,;:.](?!\s|$))*(?:[,;:.]|$)")
+_PROPOSES = re.compile(
+    r"\b(?:offer\w*|bid\w*|propos\w*|suggest\w*|counter\w*|how about|what about|make it|meet (?:me|you|us|in)|let us|let's|could|would"
+    r"|might|should|may|shall|settle|deal|estimat\w*|guess|biete\w*|gebot|angebot|schlage|vorschlag|w[\u00fcu]rde\w*|k[\u00f6o]nnte\w*"
+    r"|ofre\w*|ofert\w*|propon\w*|propuest\w*|podr\w*|offr\w*|pourr\w*)\b",
+    re.IGNORECASE,
+)
+"""Words of what its speaker sets itself, such as a price for which it would buy."""
 _LONG = 4
 """Letters from which a value is a name."""
 _SETTLES = re.compile(r"pay|refund|charge|transfer|withdraw|deposit", re.IGNORECASE)
@@ -197,6 +204,8 @@ def _invented(text: str, known: Known, *, sums: bool = False) -> list[Figure]:
         # The message itself computes it; equations have a rule of their own.
         computed = _COMPUTED.search(text[max(0, each.start - _EXPRESSION) : each.start])
         if each.literal in names or computed or doubted(clause[0], 0, len(clause[0])):
+            continue
+        if _PROPOSES.search(clause[0]):
             continue
         follows = any(_follows(value, values, sums=sums) for value in each.as_one)
         if not (each.readings & values or follows):

@@ -70,6 +70,10 @@ _COMPARES = re.compile(
 )
 _SURE = 0.85
 _COUNTED = re.compile(r"(?<![\w.,])(\d{1,6}) ([a-z]{4,})\b")
+_PLACE = re.compile(
+    r"of|out of|from|to|(?:\w+ )?(?:page|offset|limit|start|end|index|line|row|step|run|rank|number|no|id|version|level|seite|zeile|nr)s?"
+)
+"""Names of figures that tell where something stands, and count nothing."""
 _LISTED = re.compile(r"[^\w\n]*,[^\w\n]*")
 _CLOSE = 40
 """Characters between a name and its figure."""
@@ -246,9 +250,11 @@ def misattributed_value(trajectory: Trajectory) -> list[ModeFinding]:
 def absorbed_count(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent gives the sum of a result's two counts as one of them, as "all 63 pass" after 61 passed and 2 failed (heuristic).
 
-    Definition: MAST 2.6. The message holds neither count, nor a word that stands with the other one in the result.
+    Definition: MAST 2.6. The message holds neither count, nor a word that stands with the other one in the result, and no
+    later message has the right count.
     """
     results: dict[str, Step] = {}
+    said = [each for each in trajectory.steps if is_said(each)]
     for step in trajectory.steps:
         if is_tool(step) and step.error is None:
             results[step.requested_by or step.agent] = step
@@ -267,7 +273,8 @@ def absorbed_count(trajectory: Trajectory) -> list[ModeFinding]:
                     )
                     if count + rest in figure.readings and (near_by or of_all):
                         why = f"{step.agent} gives {figure.literal} where {result.tool} returned {count} and {rest} of another kind."
-                        if not _DOUBTED.search(quote(step.text, *figure.span, limit=300)):
+                        later = (e.text for e in said if e.index > step.index)
+                        if not _DOUBTED.search(sentence) and count not in known_values(later):
                             return [_misread(result, step, why, *figure.span)]
     return []
 
@@ -282,7 +289,11 @@ def _counts(text: str) -> dict[str, int]:
         return {}
     named = {name: value for name, values in labelled_values(text).items() for value in values}
     named |= {match[2]: float(match[1]) for match in _COUNTED.finditer(text)}
-    return {stem(name): int(value) for name, value in named.items() if value.is_integer()}
+    return {
+        stem(name): int(value)
+        for name, value in named.items()
+        if value.is_integer() and not _PLACE.fullmatch(name)
+    }
 
 
 def _read(trajectory: Trajectory) -> Iterator[tuple[Step, Step]]:

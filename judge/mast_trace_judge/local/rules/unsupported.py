@@ -164,7 +164,8 @@ def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 2.6. A result since the agent's last message holds a date that the message lacks; the
     message has it with the two digits of its day exchanged, or its day miscopied (see `Known.miscopied`) beside one of the same words or where message and result have
-    one date each and share an amount, or another one of these months, without a word of plans.
+    one date each and share an amount, or another one of these months, without a word of plans. No later message has
+    the right date.
     """
     known = Known(trajectory)
     results: dict[str, list[Step]] = defaultdict(list)
@@ -182,15 +183,31 @@ def misread_date(trajectory: Trajectory) -> list[ModeFinding]:
                     and _shares(step, result)
                 )
                 copied = [day for day in given if alone or _is_copy(step, wrong, result, day)]
-                if known.before(step).miscopied(wrong, copied, stated) or (
-                    not known.has_day(wrong, known.periods(step.text))
-                    and any(_same_place(step, wrong, result, day, stated) for day in given)
-                ):
+                if not known.before(step).miscopied(wrong, copied, stated):
+                    other = not known.has_day(wrong, known.periods(step.text))
+                    copied = [
+                        day
+                        for day in given
+                        if other and _same_place(step, wrong, result, day, stated)
+                    ]
+                if copied and not _is_told_later(trajectory, step, copied):
                     told = step.text[wrong.start : wrong.end]
                     why = f"{step.agent} states {told}, which nothing in the run holds; {result.tool} returned another day."
                     quotes = [first_line(result), quote(step.text, wrong.start, wrong.end)]
                     return [finding("2.6", 0.7, Evidence.HEURISTIC, why, [result, step], quotes)]
     return []
+
+
+def _is_told_later(trajectory: Trajectory, step: Step, given: Sequence[Day]) -> bool:
+    """Return whether a later message has one of some dates: it may correct the one before it."""
+    meant = {reading[1:] for each in given for reading in each.readings}
+    later = (each for each in trajectory.steps[step.index + 1 :] if is_said(each))
+    return any(
+        reading[1:] in meant
+        for each in later
+        for day in few(days(each.text))
+        for reading in day.readings
+    )
 
 
 def _is_copy(step: Step, wrong: Day, result: Step, given: Day) -> bool:
@@ -250,7 +267,8 @@ def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
     Definition: MAST 2.6. Every value of the field in the results since the agent's last message or act is
     the same. One clause of the message holds all words of the field's name; it says that it is so and ends
     with them, or has hardly another word and stands in a sentence about what the result is about. It has a negation
-    where the value is yes, or none where it is no, and asks, requires and recalls nothing.
+    where the value is yes, or none where it is no, and asks, requires and recalls nothing. No clause of a later message
+    says it as it is.
     """
     results: dict[str, list[Step]] = defaultdict(list)
     for step in trajectory.steps:
@@ -276,7 +294,13 @@ def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
                 result = source[name]
                 known = f"{result.text} {result.arguments} {trajectory.task}".lower()
                 said = _stated_flag(step.text, words, _named(result), known, longest > _NAME)
-                if said is not None and said[0] is not next(iter(values)):
+                right = next(iter(values))
+                later = (each for each in trajectory.steps[step.index + 1 :] if is_said(each))
+                if (
+                    said is not None
+                    and said[0] is not right
+                    and not any(_says(each.text, words, so=right) for each in later)
+                ):
                     place = result.text.find(name)
                     value = "yes" if not said[0] else "no"
                     why = f"{result.tool} returned {value} for {name}, and {step.agent} says the opposite."
@@ -286,6 +310,18 @@ def misread_flag(trajectory: Trajectory) -> list[ModeFinding]:
                     ]
                     return [finding("2.6", 0.65, Evidence.HEURISTIC, why, [result, step], quotes)]
     return []
+
+
+def _says(text: str, words: list[str], *, so: bool) -> bool:
+    """Return whether a clause has all words of a field's name, and a negation unless it is so."""
+    wanted = {stem(word) for word in words}
+    for clause in _CLAUSE.split(text):
+        have = stems(clause)
+        denied = {each[2:] for each in have if each.startswith("un") and len(each) > 5}
+        rest = _LETTERS.sub(lambda each: "" if stem(each[0]) in wanted else each[0], clause)
+        if wanted <= have | denied and bool(_NEGATIVE.search(rest) or denied & wanted) is not so:
+            return True
+    return False
 
 
 def _named(result: Step) -> frozenset[str]:

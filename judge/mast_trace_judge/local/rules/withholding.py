@@ -26,7 +26,7 @@ from mast_trace_judge.local.texts import values, words
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from mast_trace.trajectory import Step, Trajectory
     from mast_trace_judge.local.rules._inputs import Inbox
@@ -54,7 +54,7 @@ _STEM = 4
 _TEXT = 3
 """Words from which an argument is a text and no name."""
 _SHORT, _LONG = 10, 100
-"""Figures from which a result tells something, and from which no word can stand for them."""
+"""Figures from which a result tells something, and from which hardly a word stands for them."""
 _ASKED = 4
 """Letters of a word's stem by which a task may ask about something."""
 _ASKS = re.compile(r"\b(?:whether|where|mark|flag|ob|si) (?P<asked>[^.;,]+)", re.IGNORECASE)
@@ -71,6 +71,9 @@ _RESTRICTS = re.compile(
     re.IGNORECASE,
 )
 """Words by which a restriction may be passed on in place of those of the result."""
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?!\w|\.\d)")
+_ROWS, _COLUMNS = 2, 6
+"""Fewest rows, and most columns of figures, of a table whose columns somebody adds up."""
 _FACTS = 25
 """Number of figures above which a result is a listing, which nobody repeats in full."""
 
@@ -133,13 +136,14 @@ def _is_so(clause: str, about: set[str]) -> bool:
 
 @rule("2.4", needs_end=True, of_failures=True)
 def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
-    """No later text has anything of what an agent's tools returned, and nobody else was shown it.
+    """No later text has anything new of what an agent's tools returned, and nobody else was shown it (heuristic).
 
     Definition: MAST 2.4, "failure to share or communicate important data". Looks at the figures, words,
     names and dates that only the tool results of one turn hold; counted when the agent then
     speaks to others, and no later text or argument has one of them, a rounded figure, or one that follows
-    from them. Exact where a figure of three digits or more is among them, which no other words can
-    tell, and the recorded inputs of the others' models show that they never saw the results. One agent
+    from them. More probable where a figure of three digits or more is among them, the message has nothing at all of the
+    results, and the recorded inputs of the others' models show that they never saw them. It proves nothing: a
+    conclusion may need no word of what it was drawn from, and nobody may need the rest. One agent
     alone has nobody from whom to withhold anything.
     """
     steps = ordinary(trajectory)
@@ -163,7 +167,8 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
         found = results.pop(step.agent, [])
         # A receipt is nobody's data, nor is its number.
         found = [each for each in found if not _is_receipt(each, known)]
-        told = {token for result in found for token in _tokens(result.text)} - known
+        held = {token for result in found for token in _tokens(result.text)}
+        told = held - known
         named = known_values([" ".join(ids(result.text)) for result in found])
         facts = {token for token in told if isinstance(token, float)} - named
         known |= told | _tokens(step.text)
@@ -176,19 +181,19 @@ def withheld_findings(trajectory: Trajectory) -> list[ModeFinding]:
         if (
             any(last_said.get(token, -1) >= step.index for token in told)
             or (sought := sought + 1) > _SOUGHT
-            or _makes(facts, (token for token, at in last_said.items() if at >= step.index))
+            or _makes(found, facts, (token for token, at in last_said.items() if at >= step.index))
             or any(shown_to.get(result.message_id, set()) - {step.agent} for result in found)
             or any(inbox.quotes(result) for inbox in others for result in found)
         ):
             continue
         seen = bool(others) and all(s.message_id for s in found)
-        exact = seen and any(abs(fact) >= _LONG for fact in facts)
+        long = any(abs(fact) >= _LONG for fact in facts)
         return [
             finding(
                 "2.4",
-                0.6 if exact else 0.4,
-                Evidence.EXACT if exact else Evidence.HEURISTIC,
-                f"No later text has a figure or word of what {_first(found, facts)} returned to {step.agent}"
+                0.6 if seen and long and not held & _tokens(step.text) else 0.4,
+                Evidence.HEURISTIC,
+                f"No later text has a figure or word that was new in what {_first(found, facts)} returned to {step.agent}"
                 f"{', and nobody else was shown it' if seen else ''}.",
                 [*found, step],
                 [first_line(found[0]), first_line(step)],
@@ -215,9 +220,21 @@ def _tokens(text: str) -> set[float | str]:
     return {*known_values([text]), *(word[:_STEM] for word in words(text) if len(word) >= _STEM)}
 
 
-def _makes(facts: set[float], later: Iterable[float | str]) -> bool:
-    """Return whether a later figure follows from facts by one step of arithmetic, or is one rounded."""
-    return any(isinstance(value, float) and derived(value, facts) for value in later)
+def _makes(found: Iterable[Step], facts: set[float], later: Iterable[float | str]) -> bool:
+    """Return whether a later figure follows from facts by one step of arithmetic, is one rounded, or adds a column up."""
+    totals = {total for result in found for total in _totals(result.text)}
+    return any(
+        isinstance(value, float) and (derived(value, facts) or round(value, 4) in totals)
+        for value in later
+    )
+
+
+def _totals(text: str) -> Iterator[float]:
+    """Yield what the columns of a result add up to, where its figures fill a table."""
+    numbers = [float(each) for each in _NUMBER.findall(text)]
+    for columns in range(1, min(_COLUMNS, len(numbers) // _ROWS) + 1):
+        if len(numbers) % columns == 0:
+            yield from (round(sum(numbers[first::columns]), 4) for first in range(columns))
 
 
 @rule("2.4", needs_end=True, of_failures=True)
