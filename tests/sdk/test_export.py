@@ -20,7 +20,7 @@ from mast_trace._settings import SDKSettings
 from mast_trace.delivery.encoding import Delivered, DeliveryLimits
 from mast_trace.delivery.provider import make_provider
 from mast_trace.delivery.span_queue import SpanQueue
-from mast_trace.delivery.transport import Fate, open_transport
+from mast_trace.delivery.transport import Fate, HTTPTransport, open_transport
 from mast_trace.delivery.worker import SpanSender
 
 if TYPE_CHECKING:
@@ -508,6 +508,16 @@ def test_statuses_of_grpc_have_their_fates() -> None:
         found = [(each, transport.send(b"", 20.0)) for each in expected]
         transport.close()
     assert [(*each[:2], result.fate, result.retry_after) for each, result in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "by_proxy"),
+    [("localhost", False), ("127.9.9.9", False), ("[::1]", False), ("example.org", True)],
+)
+def test_a_proxy_stands_before_other_machines_alone(host: str, *, by_proxy: bool) -> None:
+    transport = open_transport(SDKSettings.resolve(endpoint=f"http://{host}:4318"))
+    assert isinstance(transport, HTTPTransport)
+    assert transport._session.trust_env == by_proxy  # the one place where it shows without a network
 
 
 def test_a_cookie_is_sent_back(receiver: Receiver, exporting: Callable[..., Exporting]) -> None:

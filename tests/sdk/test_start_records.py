@@ -459,12 +459,16 @@ class TestKilledProcess:
     def test_workers_of_a_pool_have_told_of_every_run_that_they_returned(
         self, tmp_path: Path, receiver: Receiver
     ) -> None:
-        """`with Pool()` ends its workers by SIGTERM as soon as it has the results."""
+        """`with Pool()` ends its workers by SIGTERM as soon as it has the results, however long sending takes."""
         script = tmp_path / "pool.py"
         script.write_text(
             textwrap.dedent("""
-            import multiprocessing, sys
+            import multiprocessing, sys, time
             import mast_trace
+            from mast_trace.delivery import worker
+
+            encode = worker.encode
+            worker.encode = lambda spans: time.sleep(0.3) or encode(spans)
 
             def work(number):
                 with mast_trace.run("run", input=f"Task {number}."):
