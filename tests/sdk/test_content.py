@@ -20,6 +20,7 @@ from mast_trace.content import (
     ATTRIBUTE_LIMIT,
     MOST_CONTENT,
     WITHHELD,
+    Redacted,
     as_text,
     content_hash,
     joined,
@@ -187,6 +188,11 @@ class TestAsText:
         looped: list[Any] = []
         looped += [looped, looped, looped]
         assert len(as_text(looped)) < 1_000_000
+        assert len(as_text([None] * 100_000, 1000)) < 4000
+        deep: list[Any] = []
+        for _ in range(5000):
+            deep = [deep]
+        assert as_text(deep).startswith("[[[[")
 
     def test_does_not_read_all_of_a_huge_state(self) -> None:
         """Rendering stops once enough is collected."""
@@ -243,8 +249,8 @@ def record(captured: CapturedSpans, secret: str = SECRET) -> str:
         mast_trace.message("a", "b", Message(f"use {secret}", tool_calls=calls))
         with mast_trace.tool("pay", {"key": secret, "n": 1}, description=secret) as call:
             call.result({"rows": [secret]})
-        with mast_trace.tool("pay", spelled) as call:
-            call.result(spelled)
+        with mast_trace.tool("pay", f"\n{spelled}") as call:
+            call.result(f" {spelled}")
         with mast_trace.tool("pay", secret) as call:
             call.fail(f"{secret} was declined")
         mast_trace.record_outcome(False, f"{secret} leaked", expected=[f"no {secret}"])
@@ -320,6 +326,12 @@ class TestRedaction:
             [asked],
             [],
         ]
+
+    @pytest.mark.parametrize("order", [1, -1])
+    def test_is_noted_wherever_in_a_structure_it_was(self, order: int) -> None:
+        texts = [ESCAPED, 'a "quoted" word']
+        assert isinstance(as_text(texts[::order], clean=redact), Redacted)
+        assert not isinstance(as_text(texts[1:], clean=redact), Redacted)
 
     def test_goes_on_for_what_is_open_at_the_end(self) -> None:
         """A turn that is open when recording ends keeps the rules of its session."""

@@ -517,7 +517,9 @@ def test_statuses_of_grpc_have_their_fates() -> None:
 def test_a_proxy_stands_before_other_machines_alone(host: str, *, by_proxy: bool) -> None:
     transport = open_transport(SDKSettings.resolve(endpoint=f"http://{host}:4318"))
     assert isinstance(transport, HTTPTransport)
-    assert transport._session.trust_env == by_proxy  # the one place where it shows without a network
+    assert (
+        transport._session.trust_env == by_proxy
+    )  # the one place where it shows without a network
 
 
 def test_a_cookie_is_sent_back(receiver: Receiver, exporting: Callable[..., Exporting]) -> None:
