@@ -20,6 +20,7 @@ from mast_trace.content import (
     ATTRIBUTE_LIMIT,
     MOST_CONTENT,
     WITHHELD,
+    ContentPolicy,
     Redacted,
     as_text,
     content_hash,
@@ -332,6 +333,7 @@ class TestRedaction:
         texts = [ESCAPED, 'a "quoted" word']
         assert isinstance(as_text(texts[::order], clean=redact), Redacted)
         assert not isinstance(as_text(texts[1:], clean=redact), Redacted)
+        assert "sk-l" not in ContentPolicy(redact=redact).text(texts)
 
     def test_goes_on_for_what_is_open_at_the_end(self) -> None:
         """A turn that is open when recording ends keeps the rules of its session."""

@@ -13,21 +13,25 @@ from opentelemetry.trace import (
     INVALID_SPAN,
     NonRecordingSpan,
     Span,
+    SpanContext,
     get_current_span,
     set_span_in_context,
 )
 
 from mast_trace.spans.run_state import (
     Run,
+    _Runs,
     beside_others,
     chat_is_open,
     current_agent,
     current_run,
     exported_with,
+    open_tool,
     with_agent,
     with_chat,
     with_run,
     with_span,
+    with_tool,
 )
 
 
@@ -77,6 +81,40 @@ def test_state_travels_in_the_context() -> None:
         assert (current_run(outside), current_agent(outside), chat_is_open(outside)) == nothing
     finally:
         otel_context.detach(token)
+
+
+def test_a_turn_begins_outside_of_the_tool_that_asked_for_it() -> None:
+    """An agent that is run by another one's tool is no part of this tool."""
+    inside = with_tool(INVALID_SPAN, Context())
+    assert open_tool(inside) is INVALID_SPAN
+    assert open_tool(with_agent("clerk", inside)) is None
+
+
+def test_runs_of_other_threads_are_elsewhere_until_one_begins_here_or_the_process_forks() -> None:
+    runs = _Runs()
+    there, here = (_root(number) for number in (1, 2))
+    thread = threading.Thread(target=runs.began, args=[there])
+    thread.start()
+    thread.join()
+    assert runs.elsewhere()
+    runs.began(here)
+    assert not runs.elsewhere()
+    runs.ended(here)
+    assert runs.elsewhere()
+    runs.left_behind()
+    assert not runs.elsewhere()
+
+
+def test_the_only_run_of_its_time_is_known_however_many_came_before() -> None:
+    runs = _Runs()
+    for number in (1, 2):
+        runs.began(_root(number))
+        runs.ended(_root(number))
+        assert runs.only() == _root(number)
+
+
+def _root(number: int) -> SpanContext:
+    return SpanContext(number, number, is_remote=False)
 
 
 @pytest.fixture

@@ -12,10 +12,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import Link, SpanKind, get_current_span
 
-from mast_trace.content import ContentPolicy, content_hash, truncate
+from mast_trace.content import Capture, ContentPolicy, Redacted, content_hash, truncate
 from mast_trace.delivery.provider import make_provider
 from mast_trace.messages import Message, ToolCall
 from mast_trace.spans import Telemetry, chat_is_open, current_agent, current_run
+from mast_trace.spans.message_attributes import _shares
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
@@ -434,3 +435,83 @@ def test_cut_calls_of_a_message_are_named(text: str) -> None:
     whole = (ToolCall("write", {"file": "y"}, "c1"),)
     recorder.telemetry.message("a", ["b"], Message("short", tool_calls=whole), parent=TOP)
     assert "mast.content.truncated" not in recorder.attributes()
+
+
+@pytest.mark.parametrize(("capture", "written"), [(True, 0), ("full", 1)])
+def test_an_answer_that_was_sent_is_written_again_where_all_is(
+    capture: Capture, written: int
+) -> None:
+    recorder = Recorder(ContentPolicy(capture=capture))
+    run = recorder.telemetry.run("desk", parent=TOP)
+    turn = recorder.telemetry.agent("clerk", parent=run.context)
+    recorder.telemetry.message("clerk", ["user"], Message("Done."), parent=turn.context)
+    turn.reply(Message("Done."))
+    turn.end()
+    assert ("gen_ai.output.messages" in recorder.attributes()) == bool(written)
+
+
+def test_a_reply_is_the_message_that_its_agent_sent_in_this_turn_unless_it_has_an_id_of_its_own() -> (
+    None
+):
+    """A message by somebody else with the same words is another one."""
+    recorder = Recorder()
+    run = recorder.telemetry.run("desk", parent=TOP)
+    replied = {}
+    for sender, given in (("clerk", None), ("clerk", "m9"), ("boss", None)):
+        turn = recorder.telemetry.agent("clerk", parent=run.context)
+        sent = recorder.telemetry.message(sender, ["user"], Message("Done."), parent=turn.context)
+        turn.reply(Message("Done.", id=given))
+        turn.end()
+        replied[sender, given] = recorder.attributes()["mast.message.id"] == sent
+    assert replied == {("clerk", None): True, ("clerk", "m9"): False, ("boss", None): False}
+
+
+def test_a_cut_call_of_an_input_is_named_though_it_is_redacted() -> None:
+    recorder = Recorder(ContentPolicy(limit=1000, redact=lambda text: text))
+    asked = Message("", tool_calls=(ToolCall("write", {"file": ["y" * 900] * 4}, "c1"),))
+    recorder.telemetry.agent("clerk", parent=TOP, input=[asked]).end()
+    assert recorder.attributes()["mast.content.truncated"] == ("gen_ai.input.messages",)
+
+
+def test_parts_beside_an_answer_are_left_out_by_their_size_in_bytes() -> None:
+    recorder = Recorder(ContentPolicy(limit=1000))
+    for text, is_kept in (("x" * 900, True), ("\u20ac" * 900, False)):
+        chat = recorder.telemetry.chat("gpt", parent=TOP)
+        chat.response(Message("yes"), extra={"thought": text})
+        chat.end()
+        beside = json.loads(recorder.attributes()["mast.response.extra"])
+        assert (beside == {"thought": text}) == is_kept
+
+
+def test_words_of_the_interface_beside_an_answer_are_not_redacted() -> None:
+    recorder = Recorder(ContentPolicy(redact=lambda _: "?"))
+    chat = recorder.telemetry.chat("gpt", parent=TOP)
+    chat.response(Message("yes"), extra={"parts": [{"type": "thinking", "thought": "secret"}]})
+    chat.end()
+    beside = json.loads(recorder.attributes()["mast.response.extra"])
+    assert beside == {"parts": [{"type": "thinking", "thought": "?"}]}
+
+
+@pytest.mark.parametrize(
+    ("lengths", "limit", "shares"),
+    [
+        ([100, 200], 300, [300, 300]),
+        ([10_000, 100, 10_000], 2000, [950, 666, 950]),
+        ([900] * 10, 1000, [256] * 10),
+    ],
+)
+def test_short_texts_stay_whole_and_long_ones_get_equal_parts(
+    lengths: list[int], limit: int, shares: list[int]
+) -> None:
+    """Not less than 256 bytes: of a text of which less is left, nothing can be read."""
+    assert _shares(lengths, limit) == shares
+
+
+def test_a_text_that_was_redacted_before_it_was_recorded_is_named() -> None:
+    recorder = Recorder(ContentPolicy(redact=lambda text: text))
+    for result in (Redacted("key: ?"), "key: ?"):
+        tool = recorder.telemetry.tool("pay", parent=TOP)
+        tool.result(result)
+        tool.end()
+        is_named = "mast.content.redacted" in recorder.attributes()
+        assert is_named == isinstance(result, Redacted)
