@@ -39,7 +39,8 @@ def call(model: str) -> None:
     session = current_session()
     assert session is not None
     span = session.telemetry.chat(model, input=[mast_trace.messages.Message("hi", role="user")])
-    span.response(mast_trace.messages.Message("hello"), input_tokens=7, output_tokens=3)
+    answer = mast_trace.messages.Message("hello")
+    span.response(answer, input_tokens=7, output_tokens=3, extra={"thought": "a greeting"})
     span.end()
 
 
@@ -179,8 +180,9 @@ def test_of_very_many_only_some_keep_their_texts_and_all_their_tokens(
         call("m")
     spans = [s for s in captured_spans.spans if s.name == "chat m"]
     assert {s.attributes[semconv.INPUT_TOKENS] for s in spans} == {7}
-    whole = [s for s in spans if semconv.OUTPUT_MESSAGES in s.attributes]
-    assert (len(spans), len(whole)) == (101, telemetry._WHOLE_CALLS + 1)
+    for texts in (semconv.INPUT_MESSAGES, semconv.OUTPUT_MESSAGES, semconv.RESPONSE_EXTRA):
+        whole = [s for s in spans if texts in s.attributes]
+        assert (len(spans), len(whole)) == (101, telemetry._WHOLE_CALLS + 1)
 
 
 def test_it_is_off_by_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
