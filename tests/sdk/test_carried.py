@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-from opentelemetry import trace
+from opentelemetry import context, trace
 from opentelemetry.sdk.trace import TracerProvider
 
 import mast_trace
 from mast_trace import semconv
 from mast_trace._session import current_session
-from mast_trace.spans import carried, telemetry
+from mast_trace.spans import carried, current_run, telemetry
 
 if TYPE_CHECKING:
     import contextvars
@@ -119,6 +119,100 @@ def test_a_plain_thread_belongs_to_the_run_while_that_is_open(
     over.set()
     thread.join()
     assert set(owners(captured_spans)) == {("first", "before"), ("after", "after")}
+
+
+def test_a_thread_of_a_part_belongs_to_the_whole_run(captured_spans: CapturedSpans) -> None:
+    over = threading.Event()
+    with mast_trace.run("whole"):
+        with mast_trace.run("part"):
+            thread = threading.Thread(target=lambda: over.wait(30) and call("later"))
+            thread.start()
+        over.set()
+        thread.join()
+    assert set(owners(captured_spans)) == {("whole", "later")}
+
+
+def test_what_a_thread_derives_from_its_context_ends_with_the_run(
+    captured_spans: CapturedSpans,
+) -> None:
+    over = threading.Event()
+
+    def work() -> None:
+        over.wait(30)
+        context.attach(context.set_value("theirs", 1))
+        call("after")
+
+    with mast_trace.run("first"):
+        thread = threading.Thread(target=work)
+        thread.start()
+    over.set()
+    thread.join()
+    assert set(owners(captured_spans)) == {("after", "after")}
+
+
+def test_a_pool_that_a_run_has_made_works_for_others_while_it_is_open(
+    captured_spans: CapturedSpans,
+) -> None:
+    with mast_trace.run("first"), ThreadPoolExecutor(1) as pool:
+        pool.submit(call, "own").result()
+        before, submit = threading.Event(), []
+        other = threading.Thread(
+            target=lambda: before.wait(30) and submit.append(pool.submit(call, "other").result()),
+            daemon=True,
+        )
+        token = context.attach(context.Context())
+        other.start()
+        context.detach(token)
+        before.set()
+        other.join()
+    assert set(owners(captured_spans)) == {("first", "own"), ("other", "other")}
+
+
+def test_only_our_values_are_carried(captured_spans: CapturedSpans) -> None:
+    """Threads do not inherit the traces of other tools, whose pools may be traced in another way."""
+    seen: list[object] = []
+    with mast_trace.run("first"), ThreadPoolExecutor(1) as pool:
+        token = context.attach(context.set_value("theirs", 1))
+        pool.submit(lambda: seen.append(context.get_value("theirs"))).result()
+        in_thread(lambda: seen.append(context.get_value("theirs")))
+        context.detach(token)
+        pool.submit(call, "own").result()
+    assert seen == [None, None]
+    assert set(owners(captured_spans)) == {("first", "own")}
+
+
+def test_a_helper_of_a_daemon_belongs_to_its_run_and_a_class_of_its_own_does_not(
+    captured_spans: CapturedSpans,
+) -> None:
+    """Whoever serves requests in daemon threads starts helpers that are daemons, too."""
+
+    class Service(threading.Thread):
+        pass
+
+    def request() -> None:
+        with mast_trace.run("request"):
+            in_thread(lambda: call("helper"), daemon=True)
+            service = Service(target=lambda: call("service"), daemon=True)
+            service.start()
+            service.join()
+
+    in_thread(request, daemon=True)
+    assert set(owners(captured_spans)) == {("request", "helper"), ("service", "service")}
+
+
+def test_a_call_after_its_run_is_no_missing_one(
+    captured_spans: CapturedSpans, caplog: pytest.LogCaptureFixture
+) -> None:
+    over = threading.Event()
+    with mast_trace.run("first"):
+        run = current_run()
+        thread = threading.Thread(target=lambda: over.wait(30) and call("later"), daemon=True)
+        thread.start()
+    over.set()
+    thread.join()
+    assert run is not None
+    assert set(owners(captured_spans)) == {("later", "later")}
+    assert caplog.records == []
 
 
 def test_a_service_inherits_no_run_where_threads_inherit_the_context(

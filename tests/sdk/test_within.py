@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import wrapt
 from opentelemetry import context as otel_context
+from opentelemetry.trace import INVALID_SPAN
 
 from mast_trace.spans import NO_RESULT, Inside, awaited, handler, in_span, traced
+from mast_trace.spans.run_state import Run, with_run
+from mast_trace.spans.within import run_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -391,6 +394,14 @@ class TestEveryKind:
         with pytest.raises(TypeError, match="missing 1 required positional argument"):
             asyncio.run(outcome_of(made()))
 
+    def test_wrong_arguments_of_a_patched_stream_fail_before_its_first_step(self, function, make):
+        """As they do without us: generators are made when they are called."""
+        if not (inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)):
+            return
+        patched = wrapt.FunctionWrapper(function, handler(function, lambda *_: Inside(), "testing"))
+        with pytest.raises(TypeError, match="missing 1 required positional argument"):
+            patched()
+
     async def test_a_decorator_around_it_hides_nothing(self, function, make, call):
         """The kind is that of the innermost function."""
 
@@ -477,3 +488,22 @@ def test_a_stream_that_is_left_before_its_loop_ends_is_closed_once() -> None:
     held = outer()
     asyncio.run(left())
     assert told == ["closed"]
+
+
+@pytest.mark.parametrize("way", ["itself", "cause", "context", "none"])
+def test_the_run_that_an_error_ended_is_found_by_its_frames(call: Traced, way: str) -> None:
+    """Also where another error was raised from it, or while it was handled; a part counts as the whole."""
+    whole = Run(INVALID_SPAN)
+    call.context = with_run(Run(INVALID_SPAN, outermost=whole), otel_context.get_current())
+
+    def failing() -> None:
+        raise ValueError
+
+    with pytest.raises(ValueError) as raised:
+        drive(failing, call)
+    found: BaseException = raised.value if way == "itself" else LookupError()
+    if way == "cause":
+        found.__cause__ = raised.value
+    elif way == "context":
+        found.__context__ = raised.value
+    assert run_of(found) is (None if way == "none" else whole)
