@@ -211,10 +211,14 @@ class TestUninstrument:
     """Taking patches out."""
 
     def test_every_attribute_is_the_object_that_it_was(self, toy):
-        """Compared as objects."""
+        """Compared as objects; where two rows wrap one attribute, the last that was put on is taken off first."""
         module = core()
         before = (vars(module.Agent)["run"], module.start)
-        instrumentor = toy()
+
+        class Twice(toy):
+            patches = (*toy.patches, *toy.patches)
+
+        instrumentor = Twice()
         instrumentor.instrument(TracerProvider())
         instrumentor.uninstrument()
 
@@ -308,10 +312,12 @@ class TestUninstrument:
         instrumentor.instrument(TracerProvider())
         instrumentor.uninstrument()
         module = core()
-        instrumentor.instrument(TracerProvider())
-        module.start("x")
-
-        assert instrumentor.calls == ["start", "run"]
+        for _ in range(2):
+            instrumentor.instrument(TracerProvider())
+            module.start("x")
+            assert instrumentor.calls == ["start", "run"]
+            instrumentor.uninstrument()
+            instrumentor.calls.clear()
 
 
 class TestImportHooks:
