@@ -143,6 +143,7 @@ class TestSteps:
             ({"agents": ["planner"]}, "not planner"),
             ({"tools": {"list_invoices": 1}}, "called 3 times, not 1"),
             ({"in_order": ["list_invoices", "user"]}, "no step of user follows step 1"),
+            ({"in_order": ["list_invoices"] * 4}, "no step of list_invoices follows step 3"),
         ],
     )
     def test_each_condition_fails_with_its_reason(self, conditions, said) -> None:
