@@ -6,6 +6,7 @@ import gzip
 import json
 import subprocess
 import sys
+from math import nextafter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ import mast_trace
 from mast_trace.trajectory import to_dict
 from mast_trace_judge.gate.assertions import step_line
 from mast_trace_judge.gate.case_files import load_case, write_case
+from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.testing import (
     assert_no_mode,
     assert_outcome,
@@ -80,6 +82,12 @@ class TestModes:
         assert_no_mode(loops().build(), "2.1")
         with pytest.raises(AssertionError, match=r"1\.3"):
             assert_no_mode(loops().build(), "2.1", "1.3")
+
+    def test_a_mode_counts_from_its_probability_on(self) -> None:
+        (mode,) = judge_by_rules(loops().build()).modes
+        assert_no_mode(loops().build(), at_least=nextafter(mode.probability, 1.0))
+        with pytest.raises(AssertionError, match=r"1\.3"):
+            assert_no_mode(loops().build(), at_least=mode.probability)
 
     def test_a_mode_that_was_not_looked_for_is_no_pass(self) -> None:
         run = loops(1).build()
