@@ -185,6 +185,10 @@ class TestSummary:
         assert run_summary(store, TRACE, project="one").spans == 4
         assert run_summary(store, TRACE, project="two").spans == 1
         assert len(spans_of(store, TRACE, project="two")) == 1
+        for project, outcomes in (("two", ["", "failure"]), (None, ["failure", "failure"])):
+            assert record_outcome(store, TRACE, "failure", project=project)
+            found = [run_summary(store, TRACE, project=each).outcome for each in ("one", "two")]
+            assert found == outcomes
 
 
 class TestFinished:
