@@ -183,6 +183,7 @@ class TestAnswers:
         answer = ask("SELECT 1", default_format="JSONCompact")
         assert answer.headers["Content-Type"] == "application/json"
         assert answer.headers["X-ClickHouse-Format"] == "JSONCompact"
+        assert "statistics" not in answer.json(), "they count rows of other projects, too"
 
     def test_who_writes_is_told_how_much(self, ask):
         headers = {"X-ClickHouse-Key": WRITE_TOKEN}
@@ -301,7 +302,12 @@ class TestLimits:
         app.close()
 
     def test_limits_by_themselves(self, app, ask):
-        assert ask("SELECT getSetting('max_execution_time')").text == "60\n"
+        sql = "SELECT getSetting('max_execution_time')"
+        # A client's own holds for its statement alone, whatever became of it.
+        for asked, status in ((sql, 200), ("SELECT throwIf(1)", 500)):
+            assert ask(asked, max_execution_time="3").status_code == status
+            assert ask(sql).text == "60\n"
+        assert ask("SELECT getSetting('readonly')").text == "2\n"
         assert app._runner._readers._settings["max_result_bytes"] == str(256 * 2**20)
         assert (app._max_body, app._max_reader_body) == (256 * 2**20, 16 * 2**20)
         assert app._threads._max_workers == 4

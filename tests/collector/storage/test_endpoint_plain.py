@@ -184,11 +184,11 @@ def test_when_others_have_a_trace_of_the_same_id_is_not_told(world):
     """A sender chooses the ids of its traces: it may name one that it has heard of."""
     insert = "INSERT INTO otel_traces (TraceId, SpanId, Timestamp, ResourceAttributes) VALUES"
     for project, times in (
-        ("ours", ("2026-01-01 10:00:00",) * 2),
+        ("ours", ("2026-01-01 10:00:00", "2026-01-01 10:00:05")),
         ("theirs-canary", ("2026-01-01 07:07:07", "2026-01-01 19:19:19")),
     ):
         rows = (f"('same', '{time}', '{time}', map('mast.project', '{project}'))" for time in times)
         world.store.command(f"{insert} {', '.join(rows)}")
     sql = "SELECT min(Start), max(End) FROM otel_traces_trace_id_ts WHERE TraceId = 'same'"
-    assert world.ask(sql) == Answer("2026-01-01 10:00:00\t2026-01-01 10:00:00\n")
+    assert world.ask(sql) == Answer("2026-01-01 10:00:00\t2026-01-01 10:00:05\n")
     assert world.ask(sql, project=None) == Answer("2026-01-01 07:07:07\t2026-01-01 19:19:19\n")

@@ -306,7 +306,7 @@ class TestSeats:
             with pytest.raises(QueryError), seats.take(project):
                 pass
         handle.do(f"DROP TABLE mast_readers.{name}")
-        for project in ("", "a"):
+        for project in ("a", "", "a"):
             with seats.take("b"), seats.take(project) as again:
                 assert (again, project_of(again)) == (name, [project])
 

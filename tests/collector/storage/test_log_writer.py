@@ -82,6 +82,11 @@ def test_a_batch_is_stored_once_for_its_token(store):
     assert store.query("SELECT count() AS n FROM otel_logs") == [{"n": 2}]
 
 
+def test_records_of_five_hundred_days_go_in_one_batch(store):
+    records = [{"time_unix_nano": START - number * DAY} for number in range(500)]
+    assert LogWriter(store).write([log_request(*records)], token="t") == 500
+
+
 def test_what_is_no_request_is_named(store):
     with pytest.raises(PoisonError) as error:
         LogWriter(store).write([log_request({}), b"\xff"], token="t")

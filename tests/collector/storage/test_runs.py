@@ -8,7 +8,13 @@ import pytest
 from otlp_requests import START, TRACE, agent_span, request, span
 from stored_spans import spans_of
 
-from mast_trace_collector.storage.runs import find_run, finished_runs, record_outcome, run_summary
+from mast_trace_collector.storage.runs import (
+    find_run,
+    finished_runs,
+    record_outcome,
+    run_summary,
+    unread_runs,
+)
 from mast_trace_collector.storage.span_writer import SpanWriter
 
 RUN = request(
@@ -70,7 +76,7 @@ def finished(store, **options):
     return finished_runs(store, **{**defaults, **options})
 
 
-def judge(store, run, version="j1", seen=None):
+def judge(store, run, version="j1", seen=None, **more):
     row = {
         "Project": run.project,
         "TraceId": run.trace_id,
@@ -82,7 +88,7 @@ def judge(store, run, version="j1", seen=None):
         "RunEnd": run.end,
         "RunSeen": seen or datetime.fromtimestamp(0, timezone.utc),
     }
-    store.insert("mast_verdicts", [row])
+    store.insert("mast_verdicts", [row | more])
 
 
 class TestSummary:
@@ -179,6 +185,10 @@ class TestSummary:
         assert run_summary(store, TRACE, project="one").spans == 4
         assert run_summary(store, TRACE, project="two").spans == 1
         assert len(spans_of(store, TRACE, project="two")) == 1
+        for project, outcomes in (("two", ["", "failure"]), (None, ["failure", "failure"])):
+            assert record_outcome(store, TRACE, "failure", project=project)
+            found = [run_summary(store, TRACE, project=each).outcome for each in ("one", "two")]
+            assert found == outcomes
 
 
 class TestFinished:
@@ -214,6 +224,31 @@ class TestFinished:
         for run in finished(store, limit=4):
             judge(store, run)
         assert [int(run.trace_id, 16) for run in finished(store, limit=1)] == [5]
+
+    def test_what_waits_for_a_model_is_read_once(self, store, write):
+        """Neither what it has read since or reads elsewhere, nor what has changed, is left out, erased, or of another judge."""
+        now = datetime.now(timezone.utc).replace(microsecond=0)
+        mine, read, at_once, elsewhere, changed, gone, erased, other = (
+            f"{number:032x}" for number in range(1, 9)
+        )
+        for trace in (mine, read, at_once, elsewhere, changed, gone, erased, other):
+            write(request(agent_span(1, trace=trace)))
+            version = "j2" if trace == other else "j1"
+            told = {"version": version, "JudgedAt": now, "RunEnd": now}
+            run = run_summary(store, trace)
+            judge(store, run, **told, Method="reading")
+            if trace in {read, at_once}:
+                later = now + timedelta(seconds=trace == read)
+                judge(store, run, **told | {"JudgedAt": later}, Method="fused")
+        write(request(agent_span(2, trace=changed)))
+        for table, trace in (("mast_left_out", gone), ("mast_tombstones", erased)):
+            store.insert(table, [{"TraceId": trace}])
+        workers = (("me", mine), ("other", elsewhere))
+        rows = [{"WorkerId": w, "Seen": now, "Reading": [trace]} for w, trace in workers]
+        store.insert("mast_workers", rows)
+        given = {"workers": ["me"], "limit": 9, "lookback_days": 7}
+        found = unread_runs(store, judge_version="j1", **given)
+        assert [run.trace_id for run in found] == [mine]
 
     def test_workers_divide_the_runs_without_overlap(self, store, write):
         ids = {f"{number:032x}" for number in range(1, 41)}

@@ -69,9 +69,13 @@ def test_a_batch_is_still_known_after_a_restart(folder):
             assert store.query(COUNTS) == [{"spans": 1, "in_runs": 1, "lookups": 1}]
 
 
-def test_each_request_has_its_own_project(store):
+@WAYS
+@pytest.mark.parametrize("piece", [1, module.COLUMNS_BYTES])
+def test_each_request_has_its_own_project(store, monkeypatch, parse_from, piece):
+    monkeypatch.setattr(module, "COLUMNS_BYTES", piece)
     requests = [request(span(1, trace="1" * 32)), request(span(2, trace="2" * 32))]
-    SpanWriter(store).write(requests, token="t", project_of=["one", "two"].__getitem__)
+    writer = SpanWriter(store, parse_from=parse_from)
+    writer.write(requests, token="t", project_of=["one", "two"].__getitem__)
     rows = store.query("SELECT Project, TraceId FROM mast_runs ORDER BY Project")
     assert [(row["Project"], row["TraceId"][0]) for row in rows] == [("one", "1"), ("two", "2")]
 

@@ -194,7 +194,8 @@ def test_rows_come_back_as_they_were_inserted(store):
 
 
 def test_lone_surrogates_are_replaced_not_refused(store):
-    store.insert("mast_human_labels", [label(1, Note="before \ud800 after", Modes=["\udfff"])])
+    for note in ("before \ud800 after", "sent again \ud800"):
+        store.insert("mast_human_labels", [label(1, Note=note, Modes=["\udfff"])], token="batch")
     (row,) = store.query("SELECT Note, Modes FROM mast_human_labels")
     assert row == {"Note": "before ? after", "Modes": ["?"]}
 

@@ -236,6 +236,9 @@ def test_an_erasure_that_goes_on_is_left_to_itself(store):
     delete_since(store, stamp)
     assert rows_of(store) == {}
     assert [(each.arrived, each.going_on) for each in find_tombstones(store)] == [(0, False)]
+    ahead = stamp + 3600 * 10**6  # by a clock that was set back since
+    bury_the_first(store, ahead)
+    assert new_stamp(store) == ahead + 1, "no erasure ends by the end of another"
 
 
 @pytest.mark.parametrize("often", [2, 1000])

@@ -6,6 +6,7 @@ import gzip
 import json
 import subprocess
 import sys
+from math import nextafter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ import mast_trace
 from mast_trace.trajectory import to_dict
 from mast_trace_judge.gate.assertions import step_line
 from mast_trace_judge.gate.case_files import load_case, write_case
+from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.testing import (
     assert_no_mode,
     assert_outcome,
@@ -81,6 +83,12 @@ class TestModes:
         with pytest.raises(AssertionError, match=r"1\.3"):
             assert_no_mode(loops().build(), "2.1", "1.3")
 
+    def test_a_mode_counts_from_its_probability_on(self) -> None:
+        (mode,) = judge_by_rules(loops().build()).modes
+        assert_no_mode(loops().build(), at_least=nextafter(mode.probability, 1.0))
+        with pytest.raises(AssertionError, match=r"1\.3"):
+            assert_no_mode(loops().build(), at_least=mode.probability)
+
     def test_a_mode_that_was_not_looked_for_is_no_pass(self) -> None:
         run = loops(1).build()
         with pytest.raises(AssertionError, match=r"not examined for 2\.3"):
@@ -143,6 +151,7 @@ class TestSteps:
             ({"agents": ["planner"]}, "not planner"),
             ({"tools": {"list_invoices": 1}}, "called 3 times, not 1"),
             ({"in_order": ["list_invoices", "user"]}, "no step of user follows step 1"),
+            ({"in_order": ["list_invoices"] * 4}, "no step of list_invoices follows step 3"),
         ],
     )
     def test_each_condition_fails_with_its_reason(self, conditions, said) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -120,6 +121,7 @@ def test_a_call_is_priced_by_each_kind_of_its_tokens_once() -> None:
             "gen_ai.operation.name": "chat",
             "gen_ai.request.model": "m",
             "gen_ai.provider.name": "here" if number < 3 else "there",
+            "mast.framework": "langgraph",
             **{f"gen_ai.usage.{name.replace('__', '.')}": value for name, value in usage.items()},
         }
         return SpanRecord(
@@ -144,6 +146,8 @@ def test_a_call_is_priced_by_each_kind_of_its_tokens_once() -> None:
         span(5, input_tokens=1000),
         span(6),
     ]
+    theirs = {"openinference.span.kind": "LLM", "llm.token_count.prompt": 1000}
+    spans.append(replace(spans[0], span_id="f" * 16, parent_span_id=f"{1:016x}", attributes=theirs))
     own = {
         "here/m": OwnPrice(input=Decimal(2), output=Decimal(5), cache_read=Decimal(1), cache_write=Decimal(3)),
         "m": OwnPrice(input=Decimal(4), output=Decimal(7)),

@@ -140,6 +140,8 @@ def side(known: int, failures: int = 0, **more: Any) -> Side:
 
 
 EXAMINED = {"examined": {"1.3": 50}, "shown": {"1.3": 1}}
+TWO = {"examined": {"1.3": 50, "2.1": 50}, "shown": {"1.3": 5, "2.1": 5}}
+"""Two modes that take their share of the level."""
 
 
 @pytest.mark.parametrize(
@@ -160,6 +162,8 @@ EXAMINED = {"examined": {"1.3": 50}, "shown": {"1.3": 1}}
         (side(50), side(0, runs=50, states={"judged": 50}), "all", "undecided"),
         (side(0, runs=50, states={"judged": 50}), side(50), "all", "undecided"),
         (side(20, 5), side(1), "all", "undecided"),
+        (side(25, **EXAMINED), side(1, **EXAMINED), "all", "not worse"),
+        (side(25, **TWO), side(1, **TWO), "all", "undecided"),
         (side(50), side(1), "all", "not worse"),
         (side(20, 5, **EXAMINED), side(1, **EXAMINED), "modes", "not worse"),
     ],

@@ -291,10 +291,17 @@ def test_no_name_outlives_a_run_that_is_erased_while_the_model_is_asked(found: S
     assert len(one_pass(found, erases)) == 1
     assert found.query(NAMES) == []
     kept = {**row, "PatternId": "of others", "TraceIds": [f"{1:032x}", f"{3:032x}"]}
-    found.insert("mast_pattern_names", [row, kept])
+    # Another project has runs of these ids.
+    theirs = (Run(n, code="2.6", tool="search", text=ERRORS[0], project="bank") for n in (1, 2, 3))
+    add_runs(found, theirs)
+    PatternIndexer(found).index()
+    found.insert("mast_pattern_names", [row, kept, {**row, "Project": "bank"}])
     assert one_pass(found, lambda _: answer(), judge_model="") == []
-    left = found.query("SELECT PatternId, Sentence FROM mast_pattern_names FINAL")
-    assert left == [{"PatternId": "of others", "Sentence": ""}]
+    left = found.query("SELECT Project, PatternId, Sentence FROM mast_pattern_names FINAL")
+    assert sorted(map(tuple, map(dict.values, left))) == [
+        ("", "of others", ""),
+        ("bank", row["PatternId"], ""),
+    ]
 
 
 def test_patterns_without_names_are_those_that_are_counted(store: Store) -> None:

@@ -69,12 +69,17 @@ def test_a_run_of_which_more_may_come_waits_and_one_without_operations_is_writte
 
 
 def test_a_killed_pass_goes_on_with_the_next_newest(store: Store, monkeypatch: Patch) -> None:
+    """Those of one pass may be of different days."""
     monkeypatch.setattr(facts, "AT_ONCE", 2)
-    runs = [add_run(store, number) for number in range(1, 6)]
+    days = [NOW - timedelta(days=number) for number in range(1, 6)]
+    runs = [add_run(store, number, at=at) for number, at in enumerate(days, 1)]
+    for number, (run, at) in enumerate(zip(runs, days, strict=True)):
+        call(store, run, number, at)
     seen = []
     while index(store):
         seen.append(len(stored(store)))
     assert (seen, stored(store)) == ([2, 4, 5], runs)
+    assert calls(store) == dict.fromkeys(runs, 1)
 
 
 def test_a_run_whose_facts_cannot_be_written_is_missing_nowhere(
