@@ -128,10 +128,12 @@ def test_a_transcript_proves_nothing():
         bills("As a joke: 77 + 88 = 210."),
         bills("On a clock 9 + 4 = 1.").says("boss", "It is 1."),
         bills("Pos. 1 + 2 = 210.").says("boss", "It is 210."),
+        bills("Short: 12/5 = 12 May").says("boss", "On 12 May."),
+        bills("We are open 9-5 = 8 hours").says("boss", "8 hours."),
     ],
     ids=[
         *("true", "denied", "quoted", "supposed", "code", "corrected", "at once"),
-        *("unused", "unknown", "hours", "positions"),
+        *("unused", "unknown", "hours", "positions", "a date", "from nine to five"),
     ],
 )
 def test_an_equation_that_accuses_nobody(run):

@@ -63,6 +63,7 @@ _SMALL = 31
 
 _CYCLES = (7, 12, 24, 60, 360)
 """Days, hours, minutes and degrees after which counting begins anew."""
+_HOURS = re.compile(r"h$|hr|hour|std|stunde|hora|heure")
 _LABELS = 20
 """Times the sum of small numbers from which what stands behind them is no sum of theirs."""
 
@@ -105,6 +106,10 @@ def _means_another_thing(equation: Equation) -> bool:
     if equation.operators == ("/",) and equation.unit and stated & {right // 1, right // 1 + 1}:
         return True  # whole boxes
     anew = any((right - each) % cycle == 0 and each < cycle for each in stated for cycle in _CYCLES)
+    if equation.operators == ("-",) and _HOURS.match(
+        equation.unit
+    ):  # "9-5 = 8 hours", from nine to five
+        anew = anew or any((right + each) % cycle == 0 for each in stated for cycle in (12, 24))
     return small and (anew or min(stated) > _LABELS * max(right, 1))
 
 
