@@ -57,7 +57,7 @@ doubts, quotes or supposes is none.
 | 2.2 | `assumed_instead_of_asking` | somebody speaks of an assumption, and nobody asks | words | the message | heuristic |
 | 2.4 | `withheld_findings` | no later text has a new figure or word of a result, and nobody else was shown it | figures, words, dates, rounded and derived figures; ids of the inputs | the agent's message to others | heuristic |
 | 2.4 | `withheld_names` | no later text has one of a result's names | names, addresses, ids | the agent's message to others | heuristic |
-| 2.5 | `never_shown` | the recipient acted, and its input never held the message | ids and texts of its inputs | the recipient's first step without it; the program made the input, the writer is not to blame | exact: record |
+| 2.5 | `never_shown` | the recipient acted, and its input never held the message | ids and texts of its inputs | the recipient's first step without it; the program made the input, the writer is not to blame | exact: record; heuristic with prompts of the program's own |
 | 2.5 | `unchanged_after_correction` | the agent says almost the same again after words of correction | words, 4-grams | the second message | heuristic |
 | 2.6 | `false_equation` | the stated result is not what the figures make | arithmetic on figures that the run holds; the answer repeats it | the first who states it | exact in failed runs, else heuristic |
 | 2.6 | `wrong_total` | the total is no sum of the figures returned, or the average lies outside of them | arithmetic | the first who states it | heuristic |

@@ -202,6 +202,34 @@ def test_a_message_quoted_inside_another_was_seen():
     assert never_shown(run.build()) == []
 
 
+@pytest.mark.parametrize(
+    ("prompt", "outcome", "found"),
+    [
+        ("Context: The train leaves at noon today.", "", [Evidence.HEURISTIC]),
+        ("Context: The train leaves at noon today.", "success", []),
+        ("The train leaves at noon today. Free rooms: the hotel has none.", "", []),
+    ],
+    ids=["left out", "not needed", "in other words"],
+)
+def test_a_prompt_of_the_programs_own_proves_nothing(prompt, outcome, found):
+    """It quotes one message, and may leave another one out on purpose or tell it otherwise."""
+    run = RunBuilder(outcome=outcome).says("a", "The train leaves at noon today.", to="writer")
+    run.says("b", "The hotel has no free rooms.", to="writer").shown("b")
+    built = run.prompted("writer", prompt).says("writer", "We stay at home.").build()
+    assert [each.evidence for each in never_shown(built)] == found
+
+
+def test_what_a_program_shows_to_nobody_is_for_the_record():
+    """A greeting to all reaches none of them, and neither does what each says to all."""
+    run = RunBuilder().says("lead", "Good morning, let us begin.", to=("a", "b"))
+    for name in ("a", "b"):
+        run.says("lead", f"The price of part {name}, please.", to=name)
+    for name, place in (("a", 1), ("b", 2)):
+        run.shown(name, place).says(name, f"Part {name} costs {place}99.", to=("lead", "a", "b"))
+    run.shown("lead", 3, 4).says("lead", "Together 498.")
+    assert never_shown(run.build()) == []
+
+
 def test_no_claim_is_made_where_inputs_are_recorded_otherwise():
     """If no message ever arrives under its id, ids prove nothing."""
     run = RunBuilder().asks().says("a", "One.", to="b").shown("b", 0).says("b", "Yes.")
