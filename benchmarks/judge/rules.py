@@ -47,7 +47,7 @@ doubts, quotes or supposes is none.
 |---|---|---|---|---|---|
 | 1.3 | `repeated_calls` | the agent made the call n times with the same arguments and result | calls and results compared; nothing in between could change the answer | the first of the calls | exact: record |
 | 1.3 | `repeated_messages` | two messages of the agent are almost the same | character 4-grams agree to .92 | the pair | heuristic |
-| 1.4 | `asked_again` | a result dropped out of the agent's input, and it made the call again | ids of the inputs, equal calls | the second call; the program cut the input | exact: record |
+| 1.4 | `asked_again` | a result dropped out of the agent's input, and it made the call again | ids of the inputs, equal calls | the second call; the program cut the input | exact: record; heuristic where it is shown what it was shown first |
 | 1.4 | `asks_for_what_it_had` | the question has words of a lost message | ids for the loss, four shared words | the question | heuristic |
 | 1.5 | `ended_by_limit` | a limit stopped the run | the recorded end | nobody: how the run ended | exact: record |
 | 1.5 | `went_on_after_signal` | steps followed the signal to end | the signal's text; recipients and parents where exact | the signal and its answers | exact, or heuristic in transcripts |

@@ -33,18 +33,19 @@ def _found(
 @pytest.mark.parametrize(
     ("said", "shown", "after", "lost"),
     [
-        ("Noted.", (0, 2), (), True),
-        ("Noted.", (0, 2), (0, 2, 1), True),  # the same text comes back under the same id
-        ("Noted.", (0, 1, 2), (), False),
-        (f"So far: {ROOM}.", (0, 2), (), False),
+        ("Noted.", (0, 2), (), Evidence.EXACT),
+        ("Noted.", (0, 2), (0, 2, 1), Evidence.EXACT),  # the same text comes back under the same id
+        ("Noted.", (0, 1, 2), (), None),
+        (f"So far: {ROOM}.", (0, 2), (), None),
+        ("Noted.", (0,), (), Evidence.HEURISTIC),
     ],
-    ids=["lost", "back afterwards", "still shown", "quoted by a summary"],
+    ids=["lost", "back afterwards", "still shown", "quoted by a summary", "asked anew"],
 )
 def test_a_call_is_made_again_for_a_lost_result(said, shown, after, lost):
     run = _looked_up().says("agent", said).shown("agent", *shown)
     run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM).shown("agent", *after)
     found = [(each.code, each.evidence, each.steps) for each in asked_again(run.build())]
-    assert found == [("1.4", Evidence.EXACT, (1, 3))] * lost
+    assert found == [("1.4", lost, (1, 3))] * bool(lost)
 
 
 class _Searched(tuple[str, ...]):  # noqa: SLOT001  # it counts

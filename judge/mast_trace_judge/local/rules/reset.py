@@ -96,7 +96,7 @@ def _reset(calls: list[Invocation]) -> tuple[Invocation, Invocation, bool] | Non
     return None
 
 
-def _is_unheard(trajectory: Trajectory, peak: Invocation, call: Invocation) -> bool:
+def is_unheard(trajectory: Trajectory, peak: Invocation, call: Invocation) -> bool:
     """Return whether another one has said something to an agent since a call, or to all, that a later call was not shown."""
     texts = trajectory.texts
     shown = {texts[each].content for each in call.input_ids if each in texts}
@@ -119,7 +119,7 @@ def _fell_back(
     call: Invocation,
     known: bool,
 ) -> ModeFinding:
-    exact = known and _is_unheard(trajectory, peak, call)
+    exact = known and is_unheard(trajectory, peak, call)
     own = acts.get(agent, ())
     later = bisect_left(own, call.start, key=lambda step: step.start)
     after = own[later : later + 1]  # nobody else is to blame where it did nothing more
