@@ -109,6 +109,13 @@ def test_a_false_equation_is_exact_in_a_failed_run(outcome):
     assert "200" in found.reason
 
 
+def test_who_states_it_first_is_named_wherever_its_figures_are_from():
+    run = RunBuilder("Do the sum.", outcome="failure").says("pupil", "It is 312 + 415 = 747.")
+    run.says("teacher", "All right: 312 + 415 = 747.")
+    (found,) = false_equation(run.build())
+    assert found.steps == (0,)
+
+
 def test_a_transcript_proves_nothing():
     (found,) = false_equation(bills(outcome="failure", spans=False).build())
     assert found.evidence is Evidence.HEURISTIC

@@ -83,18 +83,23 @@ def false_equation(trajectory: Trajectory) -> list[ModeFinding]:
     if last is None:
         return []
     answered: set[float] | None = None
+    stated: dict[tuple[str, ...], tuple[Step, Equation]] = {}
     for step in trajectory.steps:
         for equation in equations(prose(step.text)) if is_said(step) else ():
             if equation.holds() or _means_another_thing(equation):
                 continue
+            if _DOUBTED.search(quote(step.text, *equation.span, limit=300)):
+                continue
+            figures_of = (*equation.terms, equation.result)
+            spelling = (*equation.operators, *(each.literal for each in figures_of))
+            first = stated.setdefault(spelling, (step, equation))
             answered = known_values([last.text]) if answered is None else answered
             if (
                 equation.result.readings & answered
-                and not _DOUBTED.search(quote(step.text, *equation.span, limit=300))
                 and _comes_from(equation, trajectory, step)
                 and not _corrected(equation, trajectory.steps[step.index :])
             ):
-                return [_false(trajectory, step, equation)]
+                return [_false(trajectory, *first)]
     return []
 
 
