@@ -47,7 +47,7 @@ doubts, quotes or supposes is none.
 |---|---|---|---|---|---|
 | 1.3 | `repeated_calls` | the agent made the call n times with the same arguments and result | calls and results compared; nothing in between could change the answer | the first of the calls | exact: record |
 | 1.3 | `repeated_messages` | two messages of the agent are almost the same | character 4-grams agree to .92 | the pair | heuristic |
-| 1.4 | `asked_again` | a result dropped out of the agent's input, and it made the call again | ids of the inputs, equal calls | the second call; the program cut the input | exact: record |
+| 1.4 | `asked_again` | a result dropped out of the agent's input, and it made the call again | ids of the inputs, equal calls | the second call; the program cut the input | exact: record; heuristic where it is shown what it was shown first |
 | 1.4 | `asks_for_what_it_had` | the question has words of a lost message | ids for the loss, four shared words | the question | heuristic |
 | 1.5 | `ended_by_limit` | a limit stopped the run | the recorded end | nobody: how the run ended | exact: record |
 | 1.5 | `went_on_after_signal` | steps followed the signal to end | the signal's text; recipients and parents where exact | the signal and its answers | exact, or heuristic in transcripts |
@@ -57,7 +57,7 @@ doubts, quotes or supposes is none.
 | 2.2 | `assumed_instead_of_asking` | somebody speaks of an assumption, and nobody asks | words | the message | heuristic |
 | 2.4 | `withheld_findings` | no later text has a new figure or word of a result, and nobody else was shown it | figures, words, dates, rounded and derived figures; ids of the inputs | the agent's message to others | heuristic |
 | 2.4 | `withheld_names` | no later text has one of a result's names | names, addresses, ids | the agent's message to others | heuristic |
-| 2.5 | `never_shown` | the recipient acted, and its input never held the message | ids and texts of its inputs | the recipient's first step without it; the program made the input, the writer is not to blame | exact: record |
+| 2.5 | `never_shown` | the recipient acted, and its input never held the message | ids and texts of its inputs | the recipient's first step without it; the program made the input, the writer is not to blame | exact: record; heuristic with prompts of the program's own |
 | 2.5 | `unchanged_after_correction` | the agent says almost the same again after words of correction | words, 4-grams | the second message | heuristic |
 | 2.6 | `false_equation` | the stated result is not what the figures make | arithmetic on figures that the run holds; the answer repeats it | the first who states it | exact in failed runs, else heuristic |
 | 2.6 | `wrong_total` | the total is no sum of the figures returned, or the average lies outside of them | arithmetic | the first who states it | heuristic |

@@ -104,10 +104,11 @@ def _reset() -> Pair:
         run = _unknown("Read the four invoices.").shown("clerk", 0)
         run.says("clerk", "The first one is over 12 EUR.").shown("clerk", 0, 1)
         run.says("clerk", "The second one is over 30 EUR.").shown("clerk", 0, 1, 2)
-        run.says("clerk", "The third one is over 7 EUR.").shown("clerk", *shown)
+        run.says("clerk", "The third one is over 7 EUR.").asks("Go on.", to="clerk")
+        run.shown("clerk", *shown)
         return run.says("clerk", "I begin with the invoice of 12 EUR.").build()
 
-    return Pair(grown(0), grown(0, 2, 3))
+    return Pair(grown(0), grown(0, 2, 3, 4))
 
 
 def _assumed() -> Pair:

@@ -283,6 +283,16 @@ NATURAL = {
         ("clerk", "head", "Dogs are allowed; the rent is 412."),
         ("head", "user", "No, dogs are not allowed in the flat."),
     ),
+    "a check by a question": natural(
+        "Check the stock before you sell.",
+        ("seller", "keeper", "Are there any kettles left?"),
+        ("keeper", "seller", "Yes, 778."),
+        ("seller", "sell", {"item": "kettle"}, "sold"),
+        ("seller", "user", "Sold."),
+    ),
+    "what is left has the digits of what is spent": looked_up(
+        "What is left?", '{"budget": 13378, "spent": 3989}', "9389 EUR are left of 13378."
+    ),
     "a manual says to ask": natural(
         "Start a server.",
         ("ann", "read_docs", {"of": "servers"}, "If unsure, please specify the region."),

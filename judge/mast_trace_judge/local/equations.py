@@ -8,6 +8,7 @@ from itertools import islice, product
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.arithmetic import in_other_unit, near
+from mast_trace_judge.local.dates import days
 from mast_trace_judge.local.figures import MONEY, Figure, figures, unit_behind
 
 if TYPE_CHECKING:
@@ -130,7 +131,9 @@ def _chain(text: str, found: Sequence[Figure], place: int) -> Equation | None:
         if gap is None:
             return None
         if gap[1] in _EQUALS:
-            if not operators or _GOES_ON.match(text[figure.end : figure.end + 20]):
+            # A date is no result, as in "12/5 = 12 May".
+            dated = any(day.start == 0 for day in days(text[figure.start : figure.end + _WIDEST]))
+            if not operators or dated or _GOES_ON.match(text[figure.end : figure.end + 20]):
                 return None
             return Equation(tuple(terms), tuple(operators), figure, unit_behind(text, figure))
         operators.append(_OPERATORS[gap[1]])

@@ -37,8 +37,8 @@ _POWER: Final = re.compile(r"\s?[^\W\d_]{1,4}[\d\u00b2\u00b3^]")
 """A square or a cube, which are other measures."""
 _GOES_ON: Final = frozenset({"", "x", "by", "to"})
 """Words between figures of one unit."""
-_MAKES: Final = re.compile(r"[=\u2248\u2192+*/]|->")
-"""Signs between figures of a calculation, whose result may have another unit."""
+_MAKES: Final = re.compile(r"[=\u2248\u2192]|->")
+"""Signs before the result of a calculation, which may have another unit."""
 _MOST: Final = 10
 """Figures of a text that are looked at."""
 

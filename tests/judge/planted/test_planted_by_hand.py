@@ -121,7 +121,7 @@ def a_message_that_is_not_handed_on(faulty):
             agent.reply("The north has sold 1203 pieces.")
 
 
-@program("2.1", "desk", exact=True)
+@program("2.1", "desk")
 def a_history_that_falls_back(faulty):
     asked = "I have a blue lamp, and it does not go on."
     said = [asked, "Which lamp is it?", "The blue one, as I said."]

@@ -33,18 +33,19 @@ def _found(
 @pytest.mark.parametrize(
     ("said", "shown", "after", "lost"),
     [
-        ("Noted.", (0, 2), (), True),
-        ("Noted.", (0, 2), (0, 2, 1), True),  # the same text comes back under the same id
-        ("Noted.", (0, 1, 2), (), False),
-        (f"So far: {ROOM}.", (0, 2), (), False),
+        ("Noted.", (0, 2), (), Evidence.EXACT),
+        ("Noted.", (0, 2), (0, 2, 1), Evidence.EXACT),  # the same text comes back under the same id
+        ("Noted.", (0, 1, 2), (), None),
+        (f"So far: {ROOM}.", (0, 2), (), None),
+        ("Noted.", (0,), (), Evidence.HEURISTIC),
     ],
-    ids=["lost", "back afterwards", "still shown", "quoted by a summary"],
+    ids=["lost", "back afterwards", "still shown", "quoted by a summary", "asked anew"],
 )
 def test_a_call_is_made_again_for_a_lost_result(said, shown, after, lost):
     run = _looked_up().says("agent", said).shown("agent", *shown)
     run.calls("agent", "hotel_price", {"city": "Lisbon"}, ROOM).shown("agent", *after)
     found = [(each.code, each.evidence, each.steps) for each in asked_again(run.build())]
-    assert found == [("1.4", Evidence.EXACT, (1, 3))] * lost
+    assert found == [("1.4", lost, (1, 3))] * bool(lost)
 
 
 class _Searched(tuple[str, ...]):  # noqa: SLOT001  # it counts
@@ -199,6 +200,34 @@ def test_a_message_quoted_inside_another_was_seen():
     """Frameworks may wrap a message."""
     run = _answered().says("a", "Line 3 is wrong.", to="b")
     run.says("boss", "a wrote: Line 3 is wrong.", to="b").shown("b", 0, 1, 3).says("b", "Fixed.")
+    assert never_shown(run.build()) == []
+
+
+@pytest.mark.parametrize(
+    ("prompt", "outcome", "found"),
+    [
+        ("Context: The train leaves at noon today.", "", [Evidence.HEURISTIC]),
+        ("Context: The train leaves at noon today.", "success", []),
+        ("The train leaves at noon today. Free rooms: the hotel has none.", "", []),
+    ],
+    ids=["left out", "not needed", "in other words"],
+)
+def test_a_prompt_of_the_programs_own_proves_nothing(prompt, outcome, found):
+    """It quotes one message, and may leave another one out on purpose or tell it otherwise."""
+    run = RunBuilder(outcome=outcome).says("a", "The train leaves at noon today.", to="writer")
+    run.says("b", "The hotel has no free rooms.", to="writer").shown("b")
+    built = run.prompted("writer", prompt).says("writer", "We stay at home.").build()
+    assert [each.evidence for each in never_shown(built)] == found
+
+
+def test_what_a_program_shows_to_nobody_is_for_the_record():
+    """A greeting to all reaches none of them, and neither does what each says to all."""
+    run = RunBuilder().says("lead", "Good morning, let us begin.", to=("a", "b"))
+    for name in ("a", "b"):
+        run.says("lead", f"The price of part {name}, please.", to=name)
+    for name, place in (("a", 1), ("b", 2)):
+        run.shown(name, place).says(name, f"Part {name} costs {place}99.", to=("lead", "a", "b"))
+    run.shown("lead", 3, 4).says("lead", "Together 498.")
     assert never_shown(run.build()) == []
 
 

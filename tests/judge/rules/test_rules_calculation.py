@@ -109,6 +109,13 @@ def test_a_false_equation_is_exact_in_a_failed_run(outcome):
     assert "200" in found.reason
 
 
+def test_who_states_it_first_is_named_wherever_its_figures_are_from():
+    run = RunBuilder("Do the sum.", outcome="failure").says("pupil", "It is 312 + 415 = 747.")
+    run.says("teacher", "All right: 312 + 415 = 747.")
+    (found,) = false_equation(run.build())
+    assert found.steps == (0,)
+
+
 def test_a_transcript_proves_nothing():
     (found,) = false_equation(bills(outcome="failure", spans=False).build())
     assert found.evidence is Evidence.HEURISTIC
@@ -128,10 +135,12 @@ def test_a_transcript_proves_nothing():
         bills("As a joke: 77 + 88 = 210."),
         bills("On a clock 9 + 4 = 1.").says("boss", "It is 1."),
         bills("Pos. 1 + 2 = 210.").says("boss", "It is 210."),
+        bills("Short: 12/5 = 12 May").says("boss", "On 12 May."),
+        bills("We are open 9-5 = 8 hours").says("boss", "8 hours."),
     ],
     ids=[
         *("true", "denied", "quoted", "supposed", "code", "corrected", "at once"),
-        *("unused", "unknown", "hours", "positions"),
+        *("unused", "unknown", "hours", "positions", "a date", "from nine to five"),
     ],
 )
 def test_an_equation_that_accuses_nobody(run):

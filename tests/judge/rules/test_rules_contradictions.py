@@ -204,6 +204,11 @@ FAULTS = [
         1,
     ),
     ("forbidden_action", ward("order", task="Order fish, other than Mareblu's.", of="Mareblu"), 1),
+    (
+        "absorbed_count",
+        checks("All 192 valves hold.").says("head", "I see 191.").says("smith", "192."),
+        1,
+    ),
 ]
 
 

@@ -61,6 +61,7 @@ def test_a_number_is_in_no_other_unit_where_none_is_named(task, result, text):
         ("What is it?", "1,234,567.5", "C'est 1\u202f234\u202f567,50 euros."),
         ("What is it?", "1234567", "It is 12,34,567 rupees."),
         ("What is it?", "1000", "The tool returned 1,000, so the next one is 1,001."),
+        ("From 4 February to 28 May 2031.", "994", "Filed for 16.1 weeks."),
     ],
 )
 def test_the_same_number_and_what_follows_from_it_are_right(task, result, text):

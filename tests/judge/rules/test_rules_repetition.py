@@ -77,6 +77,9 @@ def test_agents_of_one_name_do_not_know_of_each_other():
         called(PAGE).asks("And now?").calls(*PAGE),
         called(*[("clerk", "job_status", {"id": 7}, "the job is still running")] * 2),
         called(*[("surfer", "press_key", {"key": "down"}, "ok")] * 2),
+        called(*[("gardener", "water", {"bed": 4}, "watered 3 plants")] * 4),
+        called(*[("driver", "send_heartbeat", {"session": 7}, "alive")] * 4),
+        called(*[("guest", "cast", {"of": "lots"}, side) for side in ("red", *["white"] * 3)]),
         called(*[PAGE[:3]] * 2, error="TimeoutError: no answer"),
         RunBuilder().hands_over("boss", "clerk").hands_over("boss", "clerk"),
         called(*[(*PAGE[:3], "")] * 2, spans=False),
@@ -84,7 +87,8 @@ def test_agents_of_one_name_do_not_know_of_each_other():
     ids=[
         *("other arguments", "another result", "another agent checks", "tests again after an edit"),
         *("good tests again after an edit", "the user asked again", "waiting"),
-        *("an acknowledgement says nothing", "one retry of a failure", "hand-offs"),
+        *("an acknowledgement says nothing", "an act that is done", "kept alive", "left to chance"),
+        *("one retry of a failure", "hand-offs"),
         "content not captured",
     ],
 )

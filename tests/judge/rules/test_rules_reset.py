@@ -19,11 +19,24 @@ def _grown() -> RunBuilder:
     return run.says("clerk", "Two.").shown("clerk", 0, 1, 2).says("clerk", "Three.")
 
 
-def test_an_input_that_is_the_first_one_again_is_an_exact_reset():
-    """The ids show that everything since the beginning is gone."""
-    (found,) = lost_input(_grown().shown("clerk", 0).says("clerk", "One?").build())
-    assert (found.code, found.evidence, found.steps) == ("2.1", Evidence.EXACT, (4,))
-    assert found.quotes == ("One?",)
+@pytest.mark.parametrize(
+    ("said", "to", "evidence"),
+    [
+        ("Well?", "clerk", Evidence.EXACT),
+        ("Well?", (), Evidence.EXACT),
+        ("Well?", "writer", Evidence.HEURISTIC),
+        ("", "", Evidence.HEURISTIC),
+    ],
+    ids=["to it", "to all", "to another", "nothing"],
+)
+def test_an_input_that_is_the_first_one_again_is_a_reset(said, to, evidence):
+    """All since the beginning is gone; unless somebody has spoken to the agent, it may be asked anew on purpose."""
+    run = _grown()
+    if said:
+        run.says("boss", said, to=to)
+    (found,) = lost_input(run.shown("clerk", 0).says("clerk", "One?").build())
+    assert (found.code, found.evidence, found.quotes) == ("2.1", evidence, ("One?",))
+    assert found.probability == (0.9 if evidence is Evidence.EXACT else 0.6)
 
 
 @pytest.mark.parametrize(

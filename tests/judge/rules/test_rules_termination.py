@@ -31,9 +31,12 @@ def test_a_recursion_limit_weighs_more_than_a_limit_of_turns():
     assert ended_by_limit(run.build()) == []
 
 
-def test_a_successful_run_may_use_up_its_turns():
-    """After a success the limit was simply reached."""
-    run = RunBuilder(termination_reason="max_turns", outcome="success").says("a", "Done.")
+@pytest.mark.parametrize(
+    ("task", "outcome"), [("Find out.", "success"), ("Debate it for four rounds.", "failure")]
+)
+def test_a_run_may_use_up_its_turns(task, outcome):
+    """After a success the limit was simply reached, and a task may set it."""
+    run = RunBuilder(task, termination_reason="max_turns", outcome=outcome).says("a", "Done.")
     assert ended_by_limit(run.build()) == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mast_trace_judge.local.acts import (
@@ -105,6 +106,14 @@ _A_NAME = 4
 _NO = re.compile(r"\W*no\b", re.IGNORECASE)
 
 
+def _has_answer(steps: Sequence[Step]) -> bool:
+    """Return whether an agent asks, and another one speaks next."""
+    said = [each for each in steps if is_said(each)]
+    return any(
+        one.text.rstrip().endswith("?") and one.agent != two.agent for one, two in pairwise(said)
+    )
+
+
 @rule("3.2", contradicts=True)
 def act_before_check(trajectory: Trajectory) -> list[ModeFinding]:
     """A call moves money or goods before the check that the task puts before it (heuristic).
@@ -134,7 +143,7 @@ def act_before_check(trajectory: Trajectory) -> list[ModeFinding]:
         before = [each for each in steps[: step.index - asks] if not by_user(each)]
         told = (f"{' '.join(name_words(e.tool))} {e.arguments} {e.text}" for e in before)
         # A tool of another name may be the check.
-        looked = any(map(is_tool, before))
+        looked = any(map(is_tool, before)) or _has_answer(before)
         if about and not looked and not (about | _A_CHECK) & stems(" ".join(told)):
             why = f"{owner(step)} calls {step.tool} before the check that the task asks for: {match[0]}"
             return [_unapproved(step, why, match[0])]

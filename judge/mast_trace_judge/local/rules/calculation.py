@@ -63,6 +63,7 @@ _SMALL = 31
 
 _CYCLES = (7, 12, 24, 60, 360)
 """Days, hours, minutes and degrees after which counting begins anew."""
+_HOURS = re.compile(r"h$|hr|hour|std|stunde|hora|heure")
 _LABELS = 20
 """Times the sum of small numbers from which what stands behind them is no sum of theirs."""
 
@@ -82,18 +83,23 @@ def false_equation(trajectory: Trajectory) -> list[ModeFinding]:
     if last is None:
         return []
     answered: set[float] | None = None
+    stated: dict[tuple[str, ...], tuple[Step, Equation]] = {}
     for step in trajectory.steps:
         for equation in equations(prose(step.text)) if is_said(step) else ():
             if equation.holds() or _means_another_thing(equation):
                 continue
+            if _DOUBTED.search(quote(step.text, *equation.span, limit=300)):
+                continue
+            figures_of = (*equation.terms, equation.result)
+            spelling = (*equation.operators, *(each.literal for each in figures_of))
+            first = stated.setdefault(spelling, (step, equation))
             answered = known_values([last.text]) if answered is None else answered
             if (
                 equation.result.readings & answered
-                and not _DOUBTED.search(quote(step.text, *equation.span, limit=300))
                 and _comes_from(equation, trajectory, step)
                 and not _corrected(equation, trajectory.steps[step.index :])
             ):
-                return [_false(trajectory, step, equation)]
+                return [_false(trajectory, *first)]
     return []
 
 
@@ -105,6 +111,10 @@ def _means_another_thing(equation: Equation) -> bool:
     if equation.operators == ("/",) and equation.unit and stated & {right // 1, right // 1 + 1}:
         return True  # whole boxes
     anew = any((right - each) % cycle == 0 and each < cycle for each in stated for cycle in _CYCLES)
+    if equation.operators == ("-",) and _HOURS.match(
+        equation.unit
+    ):  # "9-5 = 8 hours", from nine to five
+        anew = anew or any((right + each) % cycle == 0 for each in stated for cycle in (12, 24))
     return small and (anew or min(stated) > _LABELS * max(right, 1))
 
 

@@ -20,6 +20,7 @@ from mast_trace_judge.local.acts import (
 )
 from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._registry import Reach, rule
+from mast_trace_judge.local.rules.reset import is_unheard
 from mast_trace_judge.local.texts import quote, words
 from mast_trace_judge.verdict import Evidence
 
@@ -46,12 +47,13 @@ _SOUGHT = 50
 
 @rule("1.4", Reach.BACK)
 def asked_again(trajectory: Trajectory) -> list[ModeFinding]:
-    """An agent had a result in its context, lost it, and makes the same call again (exact).
+    """An agent had a result in its context, lost it, and makes the same call again.
 
     Definition: MAST 1.4, "unexpected context truncation, disregarding recent interaction history
     and reverting to an antecedent conversational state". The ids of the messages that each turn
     was shown prove that the result was there and is gone; that it is back after the second call
-    changes nothing, and a result that is quoted in another message is not gone.
+    changes nothing, and a result that is quoted in another message is not gone. Heuristic where the agent is shown
+    just what it was shown first, and nobody has said anything to it since: it may be asked anew on purpose.
     """
     losses: Mapping[tuple[str, str], list[Invocation]] | None = None
     calls = _Calls(trajectory)
@@ -68,11 +70,12 @@ def asked_again(trajectory: Trajectory) -> list[ModeFinding]:
         gone = losses.get((step.agent, earlier.message_id), ())
         last = _last_without(gone, calls, earlier.message_id, step.start)
         if last is not None and not _quotes(trajectory, last, earlier.text):
+            anew = calls.begins_anew(last, earlier.message_id)
             return [
                 finding(
                     "1.4",
-                    0.85,
-                    Evidence.EXACT,
+                    0.5 if anew else 0.85,
+                    Evidence.HEURISTIC if anew else Evidence.EXACT,
                     f"The result of {step.tool} dropped out of what {step.agent} was shown, and "
                     f"{step.agent} made the call again.",
                     [earlier, step],
@@ -206,6 +209,13 @@ class _Calls:
         shown = self._shown[like.kind, like.agent, identity]
         place = bisect_left(shown, like.start)
         return place < len(shown) and shown[place] <= time
+
+    def begins_anew(self, call: Invocation, lost: str) -> bool:
+        """Return whether one is shown what the first one was, and nobody has spoken to the agent since a message was lost."""
+        made = self._made[call.kind, call.agent]
+        had = [each for each in made if each.start < call.start and lost in each.input_ids]
+        first = made[0].input_ids == call.input_ids
+        return first and bool(had) and not is_unheard(self._trajectory, had[-1], call)
 
 
 def _start(call: Invocation) -> int:

@@ -193,7 +193,8 @@ def _is_new(value: _Held, other: _Held, known: Known) -> bool:
     if digits < (_SAME_UNIT if alike else _DIGITS) or len(measured) > 1:
         return False
     rest = known.values - meant.readings
-    apart = {round(abs(a - b), 6) for a in figure.as_one for b in meant.as_one}
+    both = [(a, b) for a in figure.as_one for b in meant.as_one]
+    apart = {round(each, 6) for a, b in both for each in (abs(a - b), a + b)}
     follows = any(derived(each, rest) for each in figure.as_one)
     return not follows and not apart & {round(abs(each), 6) for each in rest}
 

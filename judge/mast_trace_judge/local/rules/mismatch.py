@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from mast_trace_judge.local.acts import (
@@ -25,6 +26,7 @@ from mast_trace_judge.local.arithmetic import (
     near,
     slip,
 )
+from mast_trace_judge.local.dates import as_date, days
 from mast_trace_judge.local.figures import (
     MONEY,
     figures,
@@ -83,6 +85,16 @@ _NEVER_CONVERTED = MONEY | {"%"}
 _DIVIDES = "\n,;{}|()"
 _A_VALUE = 120
 """Characters up to which a result is a value; numbers in longer texts have other meanings."""
+
+_DAYS_OF = {
+    **dict.fromkeys(("day", "night", "tag", "d\u00eda", "dia", "jour"), 1.0),
+    **dict.fromkeys(("week", "wk", "woche", "wochen", "semana"), 7.0),
+    **dict.fromkeys(("month", "monat", "monate", "mes", "mese"), 30.4),
+    **dict.fromkeys(("year", "yr", "jahr", "jahre", "a\u00f1o"), 365.25),
+}
+"""Days of a unit of time."""
+_MOST_DATES, _ROUNDED = 40, 0.05
+"""Dates of a run whose distances are looked at, and by how much a distance is rounded."""
 
 
 @rule("2.6", Reach.BACK)
@@ -204,7 +216,9 @@ def _misstated(
         fitting = [
             each
             for each in new
-            if _fits(step, each, result.step, figure) and _is_new(each, known, figure)
+            if _fits(step, each, result.step, figure)
+            and _is_new(each, known, figure)
+            and not _is_span(trajectory, step, each)
         ]
         slips = [each for each in fitting if _is_slip(step, each, figure, known)]
         exchanged = [each for each in slips if _is_exchange(each, figure)]
@@ -251,6 +265,23 @@ def _misstated(
             [quote(result.step.text, *figure.span), quote(step.text, *chosen.span)],
         )
     return None
+
+
+def _is_span(trajectory: Trajectory, step: Step, each: Figure) -> bool:
+    """Return whether a figure is the time between two dates of the run, in the unit that stands behind it."""
+    length = _DAYS_OF.get(unit_behind(step.text, each))
+    if length is None:
+        return False
+    held = (
+        trajectory.task,
+        *(f"{one.arguments} {one.text}" for one in trajectory.steps[: step.index + 1]),
+    )
+    read = {reading for text in held for day in days(text) for reading in day.readings}
+    year = max((each[0] for each in read), default=0)
+    told = {as_date((each[0] or year, *each[1:])) for each in read}
+    dates = sorted(day for day in told if day is not None)[:_MOST_DATES]
+    gaps = {(later - one).days / length for one, later in combinations(dates, 2)}
+    return any(abs(value - gap) <= 1 / length + _ROUNDED for value in each.as_one for gap in gaps)
 
 
 def _fits(step: Step, each: Figure, result: Step, figure: Figure) -> bool:

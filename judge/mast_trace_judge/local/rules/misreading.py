@@ -251,7 +251,7 @@ def absorbed_count(trajectory: Trajectory) -> list[ModeFinding]:
     """An agent gives the sum of a result's two counts as one of them, as "all 63 pass" after 61 passed and 2 failed (heuristic).
 
     Definition: MAST 2.6. The message holds neither count, nor a word that stands with the other one in the result, and no
-    later message has the right count.
+    later message has the right count, or the answer keeps the wrong one.
     """
     results: dict[str, Step] = {}
     said = [each for each in trajectory.steps if is_said(each)]
@@ -273,8 +273,10 @@ def absorbed_count(trajectory: Trajectory) -> list[ModeFinding]:
                     )
                     if count + rest in figure.readings and (near_by or of_all):
                         why = f"{step.agent} gives {figure.literal} where {result.tool} returned {count} and {rest} of another kind."
-                        later = (e.text for e in said if e.index > step.index)
-                        if not _DOUBTED.search(sentence) and count not in known_values(later):
+                        later = known_values(e.text for e in said if e.index > step.index)
+                        answer = known_values([said[-1].text])
+                        kept = count not in answer and count + rest in answer
+                        if not _DOUBTED.search(sentence) and (kept or count not in later):
                             return [_misread(result, step, why, *figure.span)]
     return []
 

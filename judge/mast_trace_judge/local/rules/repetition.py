@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from typing import TYPE_CHECKING
 
 from mast_trace.trajectory import StepKind
@@ -22,10 +22,13 @@ from mast_trace_judge.local.acts import (
 )
 from mast_trace_judge.local.rules._registry import Reach, rule
 from mast_trace_judge.local.rules.reset import RESTART, begins_again
+from mast_trace_judge.local.stated import acts, stem
 from mast_trace_judge.local.texts import alike, fold
 from mast_trace_judge.verdict import Evidence
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mast_trace.trajectory import Invocation, Step, Trajectory
     from mast_trace_judge.verdict import ModeFinding
 
@@ -59,8 +62,11 @@ _WAITING = frozenset(
         "back",
         "page",
         "tick",
+        *("heartbeat", "ping", "keepalive", "alive"),
+        *("random", "toss", "flip", "roll", "dice", "coin", "draw", "spin", "shuffle"),
     ]
 )
+"""Words of tools that wait, turn pages, keep something alive or leave it to chance."""
 _LOOKS_UP = frozenset(
     [
         "get",
@@ -93,6 +99,11 @@ _ACKNOWLEDGED = re.compile(
     r"[\s\"'{}\[\]:.!]*(?:ok|okay|done|success|true|null|none|status)?", re.IGNORECASE
 )
 
+_DONE = re.compile(
+    r"\W{0,3}(?:(?:has|have|is|was|were|successfully) )?([a-z]{2,}(?:ed|nt|id|ld|de|wn|en))\b",
+    re.IGNORECASE,
+)
+"""Beginnings of results that say that something is done, such as "watered", "moved" and "sent"."""
 _PENDING = re.compile(
     r"\b(?:pending|queued|running|in progress|processing|not (?:yet )?(?:ready|available|finished)"
     r"|no (?:new|unread)|nothing new|empty|waiting|still|try again|later)\b|^\s*(?:\[\s*\]|\{\s*\}|0)?\s*$",
@@ -108,8 +119,8 @@ def repeated_calls(trajectory: Trajectory) -> list[ModeFinding]:
     Definition: MAST 1.3, "unnecessary reiteration of previously completed steps". Counted only when
     between the two nothing happened that could change the answer: no word of the user, no new call
     of a tool that does more than look something up (tests that run again after an edit are no
-    repetition), no other context in which the agent did not know the result. Calls that wait, page
-    or only acknowledge are left out, and so is a call that brings something else later: it was
+    repetition), no other context in which the agent did not know the result. Calls that wait, page, only acknowledge or
+    say that their act is done ("watered" of ``water``) are left out, and so is a call that brings something else later: it was
     worth asking again. Two equal calls are a fact, and no failure: a call must come three times, in
     a failed run twice. Failing calls that are tried again count in runs that failed.
     """
@@ -118,6 +129,7 @@ def repeated_calls(trajectory: Trajectory) -> list[ModeFinding]:
     least = 2 if run_failed else _LEAST
     made: dict[tuple[str, ...], list[Step]] = defaultdict(list)
     repeats: dict[tuple[str, ...], tuple[str, list[Step]]] = {}
+    changing = _changing(trajectory.steps)
     for step in trajectory.steps:
         if by_user(step):
             made.clear()
@@ -136,7 +148,26 @@ def repeated_calls(trajectory: Trajectory) -> list[ModeFinding]:
             continue
         if len(made[key]) >= (_LEAST if failed(step) else least) and not _harmless(step):
             repeats[call] = (result, made[key])
-    return [_repeated(steps) for _, steps in repeats.values()]
+    return [_repeated(steps) for call, (_, steps) in repeats.items() if call not in changing]
+
+
+def _changing(steps: Sequence[Step]) -> set[tuple[str, ...]]:
+    """Return the calls that returned something else though nothing else was done in between: they may be left to chance."""
+    returned: dict[tuple[str, ...], tuple[str, int]] = {}
+    found: set[tuple[str, ...]] = set()
+    acted, total = Counter[tuple[str, str]](), 0
+    for step in steps:
+        if not is_tool(step) or failed(step) or not result_key(step):
+            continue
+        call, tool = call_key(step), (step.agent, step.tool)
+        acted[tool] += acts(step)
+        total += acts(step)
+        result = result_key(step), total - acted[tool]
+        before = returned.get(call)
+        if before is not None and before[1] == result[1] and before[0] != result[0]:
+            found.add(call)
+        returned[call] = result
+    return found
 
 
 class _Turns:
@@ -172,7 +203,10 @@ def _harmless(step: Step) -> bool:
         return True
     if step.error:
         return False
-    return bool(_ACKNOWLEDGED.fullmatch(step.text[:40]) or _PENDING.search(step.text[:200]))
+    if _ACKNOWLEDGED.fullmatch(step.text[:40]) or _PENDING.search(step.text[:200]):
+        return True
+    done = _DONE.match(step.text)
+    return done is not None and stem(done[1]) in {stem(each) for each in name_words(step.tool)}
 
 
 def _repeated(steps: list[Step]) -> ModeFinding:

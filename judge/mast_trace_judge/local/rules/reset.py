@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mast_trace.trajectory import StepKind
 from mast_trace_judge.local.acts import (
+    by_user,
     doubted,
     finding,
     first_line,
@@ -56,8 +57,9 @@ def lost_input(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 2.1, "unexpected or unwarranted restarting of a dialogue, potentially losing
     context and progress". Exact where the ids of the shown messages are recorded and are those of
-    the agent's first turn in the conversation again, after a longer input in between: a new task
-    would show a new message. Heuristic where only lengths are known.
+    the agent's first turn in the conversation again, after a longer input in between, and what another one
+    has said to it since is not among them: a new task would show a new message. Heuristic where nobody has, for a
+    program may ask an agent anew on purpose, and where only lengths are known.
     """
     found: dict[str, ModeFinding] = {}
     acts: dict[str, list[Step]] = defaultdict(list)
@@ -69,12 +71,12 @@ def lost_input(trajectory: Trajectory) -> list[ModeFinding]:
             continue
         agent, reset = made[0].agent, _reset(made)
         if reset is not None and agent not in found:
-            found[agent] = _fell_back(acts, agent, *reset)
+            found[agent] = _fell_back(trajectory, acts, agent, *reset)
     return list(found.values())
 
 
 def _reset(calls: list[Invocation]) -> tuple[Invocation, Invocation, bool] | None:
-    """Return the longest call so far, the one that fell back, and whether ids prove it."""
+    """Return the longest call so far, the one that fell back, and whether their ids are known."""
     first = peak = calls[0]
     for call in calls[1:]:
         if call.input_ids and first.input_ids:
@@ -94,23 +96,40 @@ def _reset(calls: list[Invocation]) -> tuple[Invocation, Invocation, bool] | Non
     return None
 
 
+def is_unheard(trajectory: Trajectory, peak: Invocation, call: Invocation) -> bool:
+    """Return whether another one has said something to an agent since a call, or to all, that a later call was not shown."""
+    texts = trajectory.texts
+    shown = {texts[each].content for each in call.input_ids if each in texts}
+    return any(
+        (is_said(step) or by_user(step))
+        and step.agent != call.agent
+        and (not step.recipients or call.agent in step.recipients)
+        and step.message_id not in call.input_ids
+        and step.text not in shown
+        for step in trajectory.steps
+        if peak.start <= step.start <= call.start
+    )
+
+
 def _fell_back(
+    trajectory: Trajectory,
     acts: Mapping[str, Sequence[Step]],
     agent: str,
     peak: Invocation,
     call: Invocation,
-    exact: bool,
+    known: bool,
 ) -> ModeFinding:
+    exact = known and is_unheard(trajectory, peak, call)
     own = acts.get(agent, ())
     later = bisect_left(own, call.start, key=lambda step: step.start)
     after = own[later : later + 1]  # nobody else is to blame where it did nothing more
     shown = f"{len(call.input_ids)} instead of {len(peak.input_ids)} messages"
     return finding(
         "2.1",
-        0.9 if exact else 0.5,
+        0.9 if exact else 0.6 if known else 0.5,
         Evidence.EXACT if exact else Evidence.HEURISTIC,
         f"The input of {agent} was cut to what it saw at first ({shown})."
-        if exact
+        if known
         else f"The input of {agent} fell back to its first length.",
         after,
         [first_line(step) for step in after],

@@ -15,6 +15,7 @@ from mast_trace_judge.local.acts import (
 )
 from mast_trace_judge.local.phrases import Phrases
 from mast_trace_judge.local.rules._registry import Reach, rule
+from mast_trace_judge.local.stated import COUNT_WORDS
 from mast_trace_judge.local.texts import quote
 from mast_trace_judge.verdict import Evidence
 
@@ -32,6 +33,11 @@ _DONE = Phrases(
 _PLAIN = 0.6
 _UNSAID = 0.4
 """Probability for a limit of turns in a run without a recorded failure."""
+_ROUNDS = re.compile(
+    rf"\b(?:\d+|{'|'.join(COUNT_WORDS)})[ -](?:rounds?|turns?|exchanges|messages|iterations|runden|beitr[\u00e4a]ge|rondas|turnos)\b",
+    re.IGNORECASE,
+)
+"""A number of turns that a task sets."""
 _LIMITS = {
     Termination.MAX_TURNS: ("the limit of turns", _PLAIN),
     Termination.RECURSION_LIMIT: ("the recursion limit", 0.95),
@@ -45,10 +51,13 @@ def ended_by_limit(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 1.5, "lack of recognition or understanding of the criteria that should trigger
     the termination of the agents' interaction". A limit of turns is also an ordinary way to bound
-    a chat: it speaks for the mode less than a recursion limit does, and not at all after a success.
+    a chat: it speaks for the mode less than a recursion limit does, and not at all after a success, or where the task sets
+    a number of rounds or turns.
     """
     limit = _LIMITS.get(trajectory.termination_reason)
     if limit is None or trajectory.outcome == "success":
+        return []
+    if limit[1] == _PLAIN and _ROUNDS.search(trajectory.task[:4000]):
         return []
     last = trajectory.steps[-1:]
     return [
