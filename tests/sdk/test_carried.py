@@ -184,7 +184,7 @@ def test_only_our_values_are_carried(captured_spans: CapturedSpans) -> None:
 def test_a_helper_of_a_daemon_belongs_to_its_run_and_a_class_of_its_own_does_not(
     captured_spans: CapturedSpans,
 ) -> None:
-    """Whoever serves requests in daemon threads starts helpers that are daemons, too."""
+    """A service that answers in daemon threads starts helpers that are daemons, too."""
 
     class Service(threading.Thread):
         pass
