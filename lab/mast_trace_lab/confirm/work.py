@@ -184,7 +184,7 @@ class ConfirmWorker:
             folder / "work.sqlite", config.max_calls_per_day, config.max_usd_per_day
         )
         self._handled = HandledRuns(folder / "work.sqlite")
-        self._later: dict[str, float] = {}
+        self._later: dict[tuple[str, str], float] = {}
 
     def run(self, stop: threading.Event) -> None:
         """Confirm runs until ``stop``; the database may go down and come back meanwhile."""
@@ -239,7 +239,8 @@ class ConfirmWorker:
         return [
             run
             for run in map(summary_of, rows)
-            if self._later.get(run.trace_id, now) <= now and not self._handled.holds(run)
+            if self._later.get((run.project, run.trace_id), now) <= now
+            and not self._handled.holds(run)
         ]
 
     def _one(self, run: RunSummary) -> Handled:
@@ -252,7 +253,7 @@ class ConfirmWorker:
         except (MastTraceError, OSError) as error:
             # The program, its oracle or its reset cannot be started now; later it may.
             _LOG.warning("run %s of %s: %s", run.trace_id, run.service, error)
-            self._later[run.trace_id] = time.monotonic() + _PAUSE_SECONDS
+            self._later[run.project, run.trace_id] = time.monotonic() + _PAUSE_SECONDS
             return Handled(run.trace_id, run.service, "", str(error))
         if not done.stopped:
             self._handled.add(run, done.ending)
