@@ -27,8 +27,8 @@ FAILED_TEST = "the total is wrong"
 CODE = "Here it is:\n```python\ndef add(a, b):\n    total = a + b\n    return total\n```\n"
 """An artefact."""
 
-POSSIBLE = frozenset({"1.4", "2.1", "2.4", "2.6", "3.2"})
-"""Modes of which some faults are heuristic: asked anew, something kept back, a call spoken of, code without a check."""
+POSSIBLE = frozenset({"1.4", "2.1", "2.4", "2.5", "2.6", "3.2"})
+"""Modes of which some faults are heuristic: asked anew, kept back, left out of a prompt, a call spoken of, no check."""
 
 twins = pytest.mark.parametrize("faulty", [True, False], ids=["fault", "twin"])
 

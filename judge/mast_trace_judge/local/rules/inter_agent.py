@@ -49,7 +49,8 @@ def never_shown(trajectory: Trajectory) -> list[ModeFinding]:
     step that the recipient took without it. Where the recipient's next input lacks what it was shown before, too, that is
     mode 1.4 or 2.1. Exact where messages are shown as they are. Heuristic where prompts of the program's own quote some,
     and nothing where they have most of the message's words. A message to several counts where all others who act later
-    were shown it, and such messages reach it at all. A run that succeeded did not need it.
+    were shown it, and such messages reach it at all; if it is the only one to several, it counts in failed runs, and is
+    heuristic. A run that succeeded did not need it.
     """
     inboxes = inboxes_of(trajectory) if trajectory.outcome != "success" else {}
     sent = [step for step in trajectory.steps if is_said(step) and step.message_id]
@@ -74,8 +75,9 @@ def never_shown(trajectory: Trajectory) -> list[ModeFinding]:
         if name not in as_is:
             as_is[name] = _shows_as_is(trajectory, inbox)
         told = not as_is[name] and _is_told(trajectory, step, inbox)
-        if not told and _is_missed(step, inbox, inboxes, sent_to[name]):
-            return [_never_shown(step, act, name, exact=as_is[name])]
+        missed = not told and _is_missed(step, inbox, inboxes, sent_to[name])
+        if missed or (missed is None and trajectory.outcome == "failure"):
+            return [_never_shown(step, act, name, exact=as_is[name] and missed is True)]
     return []
 
 
@@ -121,15 +123,21 @@ def _words(text: str) -> set[str | float]:
 
 def _is_missed(
     step: Step, inbox: Inbox, inboxes: Mapping[str, Inbox], sent: Iterable[Step]
-) -> bool:
-    """Return whether a message to several was shown to all others who read something later, and such ones also reach this recipient."""
+) -> bool | None:
+    """Return whether a message is missing: one to several if all others who read later were shown it, and such ones reach this recipient.
+
+    None if there is no other to several, and the others were either all shown it or none: whom the program shows such
+    ones is not known then.
+    """
     others = [inboxes[each] for each in step.recipients if each in inboxes]
     others = [each for each in others if each.name not in (inbox.name, step.agent)]
+    if not others:
+        return True
+    shown = {_holds(each, step) for each in others if each.first_after(step.end) is not None}
     to_several = [each for each in sent if len({*each.recipients} - {each.agent}) > 1]
-    return not others or (
-        all(_holds(each, step) for each in others if each.first_after(step.end) is not None)
-        and any(_holds(inbox, each) for each in to_several)
-    )
+    if to_several == [step] and len(shown) < 2:
+        return None
+    return False not in shown and any(_holds(inbox, each) for each in to_several)
 
 
 def _holds(inbox: Inbox, step: Step) -> bool:
