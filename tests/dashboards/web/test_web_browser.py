@@ -189,7 +189,7 @@ def test_more_steps_come_on_request_and_a_late_decisive_one_by_keyboard(page: Pa
     page.goto(f"/runs/{LONG}")
     assert page.locator(".step").count() == 500
     # A mouse would scroll there first, and the steps come by that alone.
-    page.get_by_role("link", name="more of 4500 steps").dispatch_event("click")
+    page.get_by_role("link", name="more of 4,500 steps").dispatch_event("click")
     page.locator("#step-999").wait_for()
     page.keyboard.press("d")
     page.locator("#step-4321:focus").wait_for()
@@ -215,7 +215,7 @@ def test_a_link_to_a_late_step_arrives_and_what_lies_before_comes_on_request(pag
     page.locator("#step-4321.decisive").wait_for()
     page.locator("#step-4321:focus").wait_for()
     assert page.locator("#step-500").count() == 0
-    page.get_by_role("link", name="Show 500 more of 3500 steps").dispatch_event("click")
+    page.get_by_role("link", name="Show 500 more of 3,500 steps").dispatch_event("click")
     page.locator("#step-999").wait_for()
     shown = page.locator(".step").evaluate_all("steps => steps.map(s => Number(s.id.slice(5)))")
     assert shown == [*range(1000), *range(4000, 4500)]

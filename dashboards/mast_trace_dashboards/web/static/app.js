@@ -173,7 +173,7 @@ async function fetchPageOf(number) {
 }
 function range(link, from, to) {
   Object.assign(link.dataset, { from, to });
-  link.textContent = `Show ${Math.min(to - from, PAGE)} more of ${to - from} steps`;
+  link.textContent = `Show ${Math.min(to - from, PAGE)} more of ${(to - from).toLocaleString("en")} ${to - from === 1 ? "step" : "steps"}`;
   const address = new URL(link.href);
   address.searchParams.set("from", from);
   address.searchParams.set("to", to);
