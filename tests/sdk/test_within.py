@@ -394,14 +394,6 @@ class TestEveryKind:
         with pytest.raises(TypeError, match="missing 1 required positional argument"):
             asyncio.run(outcome_of(made()))
 
-    def test_wrong_arguments_of_a_patched_stream_fail_before_its_first_step(self, function, make):
-        """As they do without us: generators are made when they are called."""
-        if not (inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)):
-            return
-        patched = wrapt.FunctionWrapper(function, handler(function, lambda *_: Inside(), "testing"))
-        with pytest.raises(TypeError, match="missing 1 required positional argument"):
-            patched()
-
     async def test_a_decorator_around_it_hides_nothing(self, function, make, call):
         """The kind is that of the innermost function."""
 
@@ -412,6 +404,15 @@ class TestEveryKind:
         made = make(decorated, lambda *_: call, "testing")
         assert await outcome_of(made(1)) == await outcome_of(function(1))
         assert call.ends == [None]
+
+
+@pytest.mark.parametrize("function", KINDS)
+def test_wrong_arguments_of_what_is_patched_fail_where_it_is_called(function):
+    """As they do without us: a stream fails before its first step, a coroutine alone when it is awaited."""
+    made = patched(function, lambda *_: Inside(), "testing")
+    is_awaited = inspect.iscoroutinefunction(function)
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        asyncio.run(made()) if is_awaited else made()
 
 
 class Span:
