@@ -16,11 +16,12 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace.taxonomy import FAILURE_MODES
+from mast_trace_collector.storage.runs import find_run as ids_beginning
 from mast_trace_dashboards.found_run import find_run, last_changes, nearest_good
 from mast_trace_dashboards.plugins import sections_of
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.query import side_by_side
-from mast_trace_dashboards.run_names import NotFound, newest_runs, resolve_run
+from mast_trace_dashboards.run_names import newest_runs
 from mast_trace_dashboards.web.comparisons import stored_and_file, two_stored
 from mast_trace_dashboards.web.conversation.graph import BOX_WIDTH, WIDTH, drawn
 from mast_trace_dashboards.web.conversation.table import Choice, table_of
@@ -318,13 +319,8 @@ class Pages(PatternPages):
 
     def _written_out(self, name: str) -> str:
         """Return the id that a shorter name, as lists show it, begins; empty for an id, and where no or several runs fit."""
-        if len(name) >= _ID_LENGTH:
-            return ""
-        try:
-            found = resolve_run(self._store, name)
-        except (NotFound, ConfigurationError):
-            return ""
-        return found if found != name else ""
+        found = ids_beginning(self._store, name, limit=2) if len(name) < _ID_LENGTH else []
+        return found[0] if len(found) == 1 and found[0] != name else ""
 
     def _seen_by(self, request: Request) -> tuple[LoadedRun, list[HumanLabel], bool]:
         """Look a run up with its labels, and without the judge's word where that is hidden from the visitor."""

@@ -132,6 +132,7 @@ PLACES = {
         f"/compare?run={THEIR_RUN}&run={THEIR_OTHER}",
     ],
     "/runs/{run:str}": [f"/runs/{each}" for each in (RUN, f"{RUN}?part=1", SECOND, THEIR_RUN)]
+    + [f"/runs/{each[:-1]}" for each in (RUN, THEIR_RUN)]
     + [f"/runs/{RUN}?project={THEIRS}", f"/runs/{THEIR_RUN}?project={THEIRS}"],
     "/runs/{run:str}/steps": [f"/runs/{each}/steps?from=0" for each in (RUN, SECOND, THEIR_RUN)],
     "/runs/{run:str}/steps/{step:str}": [
@@ -329,6 +330,7 @@ def test_a_run_whose_id_another_project_uses_is_of_one_project(two: Two) -> None
         assert client.post(f"/runs/{RUN}/label?project={THEIRS}", data=label).status_code == 200
         assert "of theirs" not in client.get(f"/runs/{RUN}?project={OURS}").text
         assert client.post(f"/runs/{RUN}/label", data=label).status_code == 300
+        assert client.get(f"/runs/{RUN[:9]}").status_code == 300
         assert f"project={THEIRS}" in client.get(f"/runs/{THEIR_OTHER}").text
     assert {answer.status_code for answer in asked} == {300}
     for answer in asked:
