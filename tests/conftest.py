@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -26,6 +27,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     skips.register(config)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Leave the thousands of tests out of each later search for cycles."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

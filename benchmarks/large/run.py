@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import resource
@@ -271,20 +272,8 @@ def _served(server: Any) -> Iterator[str]:
     thread.join(20)
 
 
-MEASURED = {
-    made.__name__: made
-    for made in (
-        page,
-        page_again,
-        download,
-        show,
-        show_beside_up,
-        show_json,
-        judge,
-        export_jsonl,
-        export_parquet,
-    )
-}
+_WAYS = (page, page_again, download, show, show_beside_up, show_json, judge)
+MEASURED = {made.__name__: made for made in (*_WAYS, export_jsonl, export_parquet)}
 
 
 def main() -> None:
@@ -298,6 +287,9 @@ def main() -> None:
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
+        from mast_trace_dashboards.cli import NEW_OBJECTS
+
+        gc.set_threshold(NEW_OBJECTS)  # as every command does
         name, url, trace_id = given.child
         with tempfile.TemporaryDirectory() as folder:
             print(json.dumps(MEASURED[name](url, trace_id, Path(folder))))
