@@ -257,8 +257,8 @@ class OutlineBuilder:
             outline.ends.append(span.end)
             outline.likenesses.append(likeness)
             outline.repeats.append(first.setdefault(likeness, number))
-            for to in vocabulary.strings(vocabulary.read(span.attributes, "recipients")):
-                if who and span.operation == semconv.SEND_MESSAGE:
+            if who and span.operation == semconv.SEND_MESSAGE:
+                for to in vocabulary.strings(vocabulary.read(span.attributes, "recipients")):
                     said[who, to] += 1
             target = str(vocabulary.read(span.attributes, "handoff_target") or "")
             if target:

@@ -169,9 +169,12 @@ def acting_agents(spans: Sequence[SpanRecord], texts: Texts) -> dict[str, str]:
     by_id = {span.span_id: span for span in spans if span.span_id}
     known: dict[str, str] = {}
     for span in spans:
+        agent = vocabulary.agent(span.attributes)
+        if agent:
+            known[key(span)] = agent
+            continue
         path: dict[str, None] = {}
         current: SpanRecord | None = span
-        agent = ""
         while current is not None and key(current) not in path:
             if key(current) in known:
                 agent = known[key(current)]

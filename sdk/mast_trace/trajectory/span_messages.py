@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,10 +28,14 @@ _SILENT = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _TRIED = 64  # messages with the text of an answer that are compared, to stay linear
 
 
-def message_of(shape: Mapping[str, Any]) -> Message:
-    """Read a message of the convention (parts), of OpenAI (content, tool_calls) or of another provider, without its id.
+def message_of(shape: Mapping[str, Any], identity: str | None = None) -> Message:
+    """Read a message of the convention (parts), of OpenAI (content, tool_calls) or of another provider.
 
     Parts of kinds that hold no text are kept as JSON.
+
+    Args:
+        shape: the message.
+        identity: its id, where it is one of ours.
     """
     texts: list[str] = []
     calls: list[ToolCall] = []
@@ -58,6 +61,7 @@ def message_of(shape: Mapping[str, Any]) -> Message:
         "\n".join(texts),
         role="tool" if answers is not None and role == "user" else role,
         name=word(shape.get("name")),
+        id=identity,
         tool_calls=tuple(calls),
         tool_call_id=answers or word(shape.get("tool_call_id")),
     )
@@ -247,7 +251,7 @@ def _said(span: SpanRecord) -> Message:
 
 def _identified(shape: Mapping[str, Any]) -> Message:
     """Read a message of ours, which has its id."""
-    return dataclasses.replace(message_of(shape), id=word(shape.get("id")))
+    return message_of(shape, word(shape.get("id")))
 
 
 def _shapes(value: Any) -> list[dict[str, Any]]:
