@@ -33,24 +33,15 @@ def told(store: Store) -> dict[str, list[dict[str, Any]]]:
     return asked
 
 
-def test_verdicts_that_say_what_the_run_was_change_no_number(store: Store) -> None:
+def test_a_run_that_is_judged_again_changes_no_number(store: Store) -> None:
     results: list[Any] = []
     rows = store_runs(store)
     runs = {row["TraceId"]: row for row in store.query("SELECT * FROM mast_runs")}
+    rows = [{**row, **facts(runs[row["TraceId"]])} for row in rows]
     store.insert("mast_verdicts", rows)
     results.append(told(store))
-    store.insert(
-        "mast_verdicts",
-        [
-            {
-                **row,
-                **facts(runs[row["TraceId"]]),
-                "JudgeVersion": "again",
-                "JudgedAt": row["JudgedAt"] + timedelta(hours=1),
-            }
-            for row in rows
-        ],
-    )
+    later = {"JudgeVersion": "again", "JudgedAt": rows[0]["JudgedAt"] + timedelta(hours=1)}
+    store.insert("mast_verdicts", [{**row, **later} for row in rows])
     assert store.query("SELECT count() AS n FROM mast_findings") == [{"n": 6}]
     results.append(told(store))
     store.command("OPTIMIZE TABLE mast_findings FINAL")

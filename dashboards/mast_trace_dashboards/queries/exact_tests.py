@@ -18,11 +18,6 @@ _FAR: Final = f"""exp(lgamma(m + 1) - lgamma(k + 1) - lgamma(m - k + 1)
           range(k, least(n, m, k + {_REACH}))))))))"""
 
 
-def _mirrored(text: str) -> str:
-    """Return the tail of the unmarked ones among the drawn: at least n - k + 1 of them."""
-    return f"arrayMap((k, m) -> {text}, [n - k + 1], [a - m])[1]"
-
-
 def at_least(seen: str, marked: str, drawn: str, all_: str) -> str:
     """Return the SQL of one-sided tests of Fisher: arrays of counts become an array of probabilities.
 
@@ -36,10 +31,11 @@ def at_least(seen: str, marked: str, drawn: str, all_: str) -> str:
         all_: likewise.
     """
     arrays = ", ".join(f"arrayMap(i -> toInt64(i), {each})" for each in (seen, marked, drawn, all_))
+    # Below the mean it is 1 without the tail of the unmarked ones among the drawn, at least n - k + 1 of them.
     return f"""arrayMap((k, m, n, a) -> greatest(0., least(1., multiIf(
       k <= greatest(0, n + m - a), 1., k > least(n, m), 0.,
-      k * a > m * n, {_FAR},
-      1 - {_mirrored(_FAR)}))), {arrays})"""
+      if(k * a > m * n, 0, 1) + if(k * a > m * n, 1, -1) * arrayMap((k, m) -> {_FAR},
+        [if(k * a > m * n, k, n - k + 1)], [if(k * a > m * n, m, a - m)])[1]))), {arrays})"""
 
 
 def evidence(seen: str, tried: str, rate: str) -> str:

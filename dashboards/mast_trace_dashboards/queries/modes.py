@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import Final
 
 from mast_trace.taxonomy import FAILURE_MODES, SPECIFICATION_CODES, Category
@@ -12,7 +11,6 @@ from mast_trace_dashboards.queries.sql import (
     CODES,
     COUNTED_RUNS,
     IS_SHOWN,
-    JUDGED,
     MODE_HITS,
     MODES_EXAMINED,
     OWNERS,
@@ -90,10 +88,10 @@ SELECT
     arrayFilter((code, i) -> bitTest(groupBitOrIf(ShownBits, Agent = DecisiveAgent), i),
       {CODES}, range({len(FAILURE_MODES)})) AS Modes
 FROM (
-  SELECT Agents, ServiceName, Framework, DecisiveAgent, ShownBits, count() AS Runs,
+  SELECT RunAgents AS Agents, ServiceName, Framework, DecisiveAgent, ShownBits, count() AS Runs,
     countIf(Calibrated) AS Measured, sumIf(toFloat64(DecisiveProbability), Calibrated) AS Probabilities
-  FROM ({JUDGED})
-  WHERE Outcome = 'failure'
+  FROM ({SHOWN_VERDICTS})
+  WHERE if(RunOutcome != '', RunOutcome, Outcome) = 'failure'
   GROUP BY Agents, ServiceName, Framework, DecisiveAgent, ShownBits
 )
 ARRAY JOIN Agents AS Agent
@@ -120,8 +118,6 @@ LIMIT {{limit:UInt32}}""",
 
 _VIOLATES = f"bitAnd(ShownBits, {mode_mask(SPECIFICATION_CODES)}) != 0"
 _LOOKED = f"bitAnd(ExaminedBits, {mode_mask(SPECIFICATION_CODES)}) != 0"
-_PAIRS = list(combinations(FAILURE_MODES, 2))
-_PAIR_BITS = [mode_mask(pair) for pair in _PAIRS]
 _SHARE_COLUMNS: Final = {
     "Code": Column("String", "of the failure mode"),
     "Runs": Column("UInt64", "that show it"),
@@ -165,29 +161,29 @@ MODES_BY_FRAMEWORK: Final = _by(
 MODES_BY_SERVICE: Final = _by(
     "modes_by_service", "Service", "toString(ServiceName)", SHOWN_VERDICTS
 )
-MODES_BY_AGENT: Final = _by("modes_by_agent", "Agent", "arrayJoin(Agents)", JUDGED)
-MODES_BY_MODEL: Final = _by("modes_by_model", "Model", "arrayJoin(Models)", JUDGED)
+MODES_BY_AGENT: Final = _by("modes_by_agent", "Agent", "arrayJoin(RunAgents)", SHOWN_VERDICTS)
+MODES_BY_MODEL: Final = _by("modes_by_model", "Model", "arrayJoin(RunModels)", SHOWN_VERDICTS)
 
 MODE_PAIRS: Final = Query(
     name="mode_pairs",
     meaning="Failure modes that occur together, and how much more often than by chance.",
     template=f"""
-SELECT Codes.1 AS One, Codes.2 AS Other, Runs,
-    Runs / Examined * Looked[indexOf({CODES}, One)] / Singles[indexOf({CODES}, One)]
-      * Looked[indexOf({CODES}, Other)] / Singles[indexOf({CODES}, Other)] AS Lift
+WITH {CODES} AS codes, arrayFlatten(arrayMap(i -> arrayMap(j -> (i, j), range(i + 1, {len(FAILURE_MODES)})), range({len(FAILURE_MODES)}))) AS pairs,
+  arrayMap(pair -> bitShiftLeft(toUInt16(1), pair.1) + bitShiftLeft(toUInt16(1), pair.2), pairs) AS bits
+SELECT codes[Pair.1 + 1] AS One, codes[Pair.2 + 1] AS Other, Runs,
+    Runs / Examined * Looked[Pair.1 + 1] / Singles[Pair.1 + 1] * Looked[Pair.2 + 1] / Singles[Pair.2 + 1] AS Lift
 FROM (
   SELECT sumForEach(arrayMap(hit -> hit * Times, {MODE_HITS})) AS Singles,
     sumForEach(arrayMap(looked -> looked * Times, {MODES_EXAMINED})) AS Looked,
-    sumForEach(arrayMap(pair -> (bitAnd(ShownBits, pair) = pair) * Times, {_PAIR_BITS})) AS Both,
-    sumForEach(arrayMap(pair -> (bitAnd(ExaminedBits, pair) = pair) * Times, {_PAIR_BITS})) AS BothLooked
+    sumForEach(arrayMap(pair -> (bitAnd(ShownBits, pair) = pair) * Times, bits)) AS Both,
+    sumForEach(arrayMap(pair -> (bitAnd(ExaminedBits, pair) = pair) * Times, bits)) AS BothLooked
   FROM (
     SELECT ShownBits, ExaminedBits, count() AS Times
     FROM ({SHOWN_VERDICTS})
     GROUP BY ShownBits, ExaminedBits
   )
 )
-ARRAY JOIN {_PAIRS} AS Codes, arrayResize(Both, {len(_PAIRS)}) AS Runs,
-  arrayResize(BothLooked, {len(_PAIRS)}) AS Examined
+ARRAY JOIN pairs AS Pair, arrayResize(Both, length(pairs)) AS Runs, arrayResize(BothLooked, length(pairs)) AS Examined
 WHERE Runs > 0
 ORDER BY Runs DESC, One, Other
 LIMIT {{limit:UInt32}}""",

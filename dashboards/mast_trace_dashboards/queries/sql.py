@@ -276,33 +276,3 @@ JUDGED_RUN: Final = _JUDGED.format(
     LIMIT 1 BY RunKey""",
 )
 """The same for one run."""
-
-_OLD = "RunKey IN (SELECT arrayJoin(old))"
-JUDGED: Final = f"""WITH (SELECT groupArray(RunKey) FROM mast_findings WHERE {STARTED} AND RunSeen = 0) AS old
-SELECT * FROM (
-  SELECT Project, ServiceName, Framework, RunAgents AS Agents, RunModels AS Models,
-    if(RunOutcome != '', RunOutcome, v.Outcome) AS Outcome, ExaminedBits, {SHOWN_BITS} AS ShownBits,
-    DecisiveAgent, DecisiveProbability, Calibrated, Status, RunKey, Fingerprint, DecisiveStep
-  FROM mast_findings AS v
-  WHERE {STARTED} AND {OF_PROGRAMS} AND NOT {_OLD}
-  ORDER BY {LATEST}
-  LIMIT 1 BY RunKey
-  UNION ALL
-  SELECT v.Project AS Project, v.ServiceName AS ServiceName, v.Framework AS Framework,
-    r.Agents AS Agents, r.Models AS Models,
-    if(r.Outcome != '', r.Outcome, v.Outcome) AS Outcome, v.ExaminedBits AS ExaminedBits,
-    {SHOWN_BITS} AS ShownBits, v.DecisiveAgent AS DecisiveAgent,
-    v.DecisiveProbability AS DecisiveProbability, v.Calibrated AS Calibrated, v.Status AS Status,
-    v.RunKey AS RunKey, v.Fingerprint AS Fingerprint, v.DecisiveStep AS DecisiveStep
-  FROM (
-    SELECT * FROM mast_findings WHERE {STARTED} AND {_OLD} ORDER BY {LATEST} LIMIT 1 BY RunKey
-  ) AS v
-  INNER JOIN (
-    SELECT Project, TraceId, Agents, Models, Outcome FROM mast_runs
-    WHERE (Project, TraceId) IN (SELECT Project, TraceId FROM mast_findings WHERE {_OLD})
-  ) AS r ON r.Project = v.Project AND r.TraceId = v.TraceId
-)
-WHERE Status = 'ok' AND {OWNED}"""
-"""The judged runs of a time range with the agents that acted in them, as of judging time. Verdicts
-of earlier versions lack the run's metadata, which is looked up.
-"""
