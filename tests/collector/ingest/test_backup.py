@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from collector.storage.otlp_requests import START, log_request
 from ingest_support import body_of
 
 from mast_trace.exceptions import CollectorError, ConfigurationError, StorageError
@@ -31,6 +32,7 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.hold import HELD_FILE, NEXT_FILE
 from mast_trace_collector.pipeline import Pipeline, drain
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.migrations import migrations
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
@@ -62,16 +64,35 @@ def store(config: CollectorConfig) -> Iterator[Store]:
 def names_of(config: CollectorConfig) -> list[str]:
     with Store.open(config.store_url) as store:
         drain(store, config)
+        assert store.query("SELECT Body FROM otel_logs") == [{"Body": "waits"}]
         return [r["SpanName"] for r in store.query("SELECT SpanName FROM otel_traces ORDER BY 1")]
 
 
-def acknowledge(config: CollectorConfig, store: Store, *names: str) -> None:
-    """Leave a request in the spool, as a collector that is killed does."""
-    pipeline = Pipeline.of_spans(config, SpanWriter(store), CollectorMetrics())
-    pipeline.open()
-    pipeline.spool.append(body_of(*names), len(names)).durable.result(10)
-    pipeline.spool.close()
-    pipeline.spool.release()
+def test_what_cannot_be_stored_is_counted(
+    config: CollectorConfig, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_given: object, **_more: object) -> None:
+        raise StorageError("refused")
+
+    acknowledge(config, store, "waits")
+    monkeypatch.setattr(SpanWriter, "write", refuse)
+    assert drain(store, config.model_copy(update={"drain_timeout_seconds": 0.5})) == 1
+
+
+def acknowledge(config: CollectorConfig, store: Store, name: str) -> None:
+    """Leave a span and a log record in the spools, as a collector that is killed does."""
+    metrics = CollectorMetrics()
+    for pipeline, body in (
+        (Pipeline.of_spans(config, SpanWriter(store), metrics), body_of(name)),
+        (
+            Pipeline.of_logs(config, LogWriter(store), metrics),
+            log_request({"body": name, "time_unix_nano": START}),
+        ),
+    ):
+        pipeline.open()
+        pipeline.spool.append(body, 1).durable.result(10)
+        pipeline.spool.close()
+        pipeline.spool.release()
 
 
 @pytest.fixture(scope="module")
