@@ -123,6 +123,13 @@ def confirmed(draw: random.Random) -> bool:
     return True
 
 
+def parrots(draw: random.Random) -> bool:
+    """One agent says a number, and the other one no more than the task."""
+    _says("one", "two", f"It has {_fact(draw)}.")
+    _says("two", "one", "Find the code.")
+    return True
+
+
 def vote(draw: random.Random) -> bool:
     """Three agents answer by themselves, and the most frequent answer counts: an ensemble."""
     for agent in ("one", "two", "three"):

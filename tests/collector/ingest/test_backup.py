@@ -224,9 +224,16 @@ def test_what_an_earlier_process_left_is_stored_before(
         _wait_for_what_was_left(config, started, print)
 
 
-def test_a_failure_leaves_nothing(config: CollectorConfig, store: Store, tmp_path: Path) -> None:
+def test_a_failure_leaves_nothing(
+    config: CollectorConfig, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor has a backup its name before it is on the disk."""
     with pytest.raises(ConfigurationError, match="is there already"):
         back_up(store, config, tmp_path)
+    with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
+        patched.setattr(os, "sync", lambda: 1 / 0)
+        back_up(store, config, tmp_path / "backups" / "one")
+    assert not list((tmp_path / "backups").iterdir())
     store.command("DROP DATABASE mast_trace SYNC", use_database=False)
     with pytest.raises(StorageError):
         back_up(store, config, tmp_path / "backups" / "one")

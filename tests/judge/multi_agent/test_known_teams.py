@@ -48,6 +48,8 @@ def test_every_measure_has_its_own_code_and_tells_what_it_leaves_open() -> None:
         (teams.vote, "uptake", 0.0),
         (teams.looked_up, "uptake", 0.0),
         (teams.confirmed, "uptake", 1.0),
+        (teams.confirmed, "echo", 0.0),
+        (teams.parrots, "echo", 1.0),
         (teams.hidden_profile, "uptake", 1.0),
         (teams.relay, "next_speaker", 0.0),
         (teams.rubber_stamp, "review_yield", 0.0),
