@@ -56,6 +56,8 @@ def test_what_has_arrived_since_is_erased_again(own_cli: CLI) -> None:
     assert told["rows"]["mast_lessons"] == 1
     with Store.open(own_cli.recorded.url) as store:
         assert store.query("SELECT count() AS n FROM mast_lessons") == [{"n": 0}]
+        store.insert("mast_human_labels", [{"Project": "other", "TraceId": trip}])
+    assert "other; add --project" in own_cli.err("erase", trip, "--yes", status=2)
 
 
 def test_rows_that_keep_coming_in_end_with_an_error(own_cli: CLI, monkeypatch: Patch) -> None:
