@@ -10,6 +10,7 @@ import pytest
 from stores import new_store
 
 from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_judge.multi_agent import profile
 from mast_trace_judge.multi_agent.profile import read_team_runs
@@ -174,9 +175,11 @@ def test_runs_too_large_together_are_read_one_by_one(store: Store, monkeypatch: 
     named = {"mast.project": "bank", "service.version": "2.0"}
     theirs = run_of(random.Random(9), 3)
     store.insert("otel_traces", [{**row, "ResourceAttributes": named} for row in theirs])
+    record_outcome(store, theirs[0]["TraceId"], "failure", project="bank")
     rows = QUERIES["team_runs"].run(store, services=["shop"])
     assert len({row["TraceId"] for row in rows}) < len(rows)
     at_once = [run for run, _ in read_team_runs(store, rows)]
+    assert [run.trajectory.outcome for run in at_once if run].count("failure") == 1
 
     def refuse(*_given: object) -> None:
         raise StorageError("too large")
