@@ -105,6 +105,31 @@ def monologues(draw: random.Random) -> bool:
     return True
 
 
+def looked_up(draw: random.Random) -> bool:
+    """Two agents that say what a tool has told each of them: none has it from the other."""
+    fact = _fact(draw)
+    for agent, other in (("one", "two"), ("two", "one")):
+        _asks(agent, "archive", fact)
+        _says(agent, other, f"I found {fact}.")
+    return True
+
+
+def confirmed(draw: random.Random) -> bool:
+    """One number, which a second agent repeats and a third one does not: it is new once."""
+    fact = _fact(draw)
+    _says("first", "second", f"The code is {fact}.")
+    _says("second", "third", f"Indeed, it is {fact}.")
+    _says("third", "user", "Done.")
+    return True
+
+
+def parrots(draw: random.Random) -> bool:
+    """One agent says a number, and the other one no more than the task."""
+    _says("one", "two", f"It has {_fact(draw)}.")
+    _says("two", "one", "Find the code.")
+    return True
+
+
 def vote(draw: random.Random) -> bool:
     """Three agents answer by themselves, and the most frequent answer counts: an ensemble."""
     for agent in ("one", "two", "three"):
@@ -131,6 +156,16 @@ def clones(draw: random.Random) -> bool:
             _asks(agent, "search", "nothing")
         else:
             _says(agent, "user", f"I looked at {_fact(draw)}.")
+    return True
+
+
+def handed_over(_draw: random.Random) -> bool:
+    """Two agents, each of which hands over to the other by a tool of its own and a message."""
+    for agent, other in (("one", "two"), ("two", "one")):
+        with mast_trace.agent(agent):
+            with mast_trace.tool(f"to {other}", attributes={"mast.handoff.target.name": other}):
+                pass
+            mast_trace.message(agent, other, "Go on.")
     return True
 
 

@@ -329,6 +329,11 @@ class FrameworkContract(Lifecycle):
             for request in server.requests
         )
         assert all(span.attributes[semconv.OUTPUT_TOKENS] for span in recorded.named(semconv.CHAT))
+        both = (semconv.INPUT_TOKENS, semconv.OUTPUT_TOKENS)
+        told = {
+            tuple(span.attributes[name] for name in both) for span in recorded.named(semconv.CHAT)
+        }
+        assert any(read != written for read, written in told)  # they are not swapped or doubled
 
     def test_with_the_client_recorded_too_nothing_is_doubled(
         self, beside_client: str, call: Call, recorded: Any

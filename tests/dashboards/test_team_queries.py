@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from stores import new_store
 
+from mast_trace.exceptions import StorageError
+from mast_trace_collector.storage.runs import record_outcome
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_judge.multi_agent import profile
+from mast_trace_judge.multi_agent.profile import read_team_runs
 from mast_trace_lab.teams.profile import service_profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from fixture_types import Patch
 
     from mast_trace_collector.storage import Store
     from mast_trace_judge.multi_agent.measure import Measure
@@ -162,3 +168,21 @@ def test_runs_that_retention_left_out_are_counted_by_version(store: Store) -> No
     rows = {row["Service"]: row for row in QUERIES["teams_by_version"].run(store)}
     assert (rows["shop"]["Runs"], rows["shop"]["LeftOut"]) == (RUNS, 2)
     assert rows["tiny"]["LeftOut"] == 0
+
+
+def test_runs_too_large_together_are_read_one_by_one(store: Store, monkeypatch: Patch) -> None:
+    """Each with the spans of its own project, though two have the id."""
+    named = {"mast.project": "bank", "service.version": "2.0"}
+    theirs = run_of(random.Random(9), 3)
+    store.insert("otel_traces", [{**row, "ResourceAttributes": named} for row in theirs])
+    record_outcome(store, theirs[0]["TraceId"], "failure", project="bank")
+    rows = QUERIES["team_runs"].run(store, services=["shop"])
+    assert len({row["TraceId"] for row in rows}) < len(rows)
+    at_once = [run for run, _ in read_team_runs(store, rows)]
+    assert [run.trajectory.outcome for run in at_once if run].count("failure") == 1
+
+    def refuse(*_given: object) -> None:
+        raise StorageError("too large")
+
+    monkeypatch.setattr(profile, "spans_of", refuse)
+    assert [run for run, _ in read_team_runs(store, rows)] == at_once

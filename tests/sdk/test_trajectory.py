@@ -28,6 +28,7 @@ from mast_trace.trajectory import (
 )
 from mast_trace.trajectory.from_sdk import span_record
 from mast_trace.trajectory.span_messages import aliases_of
+from mast_trace.trajectory.steps import _only_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -520,3 +521,14 @@ def test_an_answer_becomes_a_message_with_its_text_that_is_no_answer_itself(
         for at, (operation, identity) in enumerate(said)
     ]
     assert aliases_of(spans) == became
+
+
+@pytest.mark.parametrize(
+    ("content", "called", "only"),
+    [("", {"a", "b"}, True), ("", {"a"}, False), ("I look.", {"a", "b"}, False)],
+)
+def test_an_answer_with_words_or_an_unknown_call_is_a_step(
+    content: str, called: set[str], only: bool
+) -> None:
+    calls = tuple(ToolCall("look", id=each) for each in ("a", "b"))
+    assert _only_calls(Message(content, tool_calls=calls), called) is only

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from collector.storage.otlp_requests import START, log_request
 from ingest_support import body_of
 
 from mast_trace.exceptions import CollectorError, ConfigurationError, StorageError
@@ -31,6 +32,7 @@ from mast_trace_collector.config import CollectorConfig
 from mast_trace_collector.hold import HELD_FILE, NEXT_FILE
 from mast_trace_collector.pipeline import Pipeline, drain
 from mast_trace_collector.storage import Store, migrate
+from mast_trace_collector.storage.log_writer import LogWriter
 from mast_trace_collector.storage.migrations import migrations
 from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
@@ -62,16 +64,35 @@ def store(config: CollectorConfig) -> Iterator[Store]:
 def names_of(config: CollectorConfig) -> list[str]:
     with Store.open(config.store_url) as store:
         drain(store, config)
+        assert store.query("SELECT Body FROM otel_logs") == [{"Body": "waits"}]
         return [r["SpanName"] for r in store.query("SELECT SpanName FROM otel_traces ORDER BY 1")]
 
 
-def acknowledge(config: CollectorConfig, store: Store, *names: str) -> None:
-    """Leave a request in the spool, as a collector that is killed does."""
-    pipeline = Pipeline.of_spans(config, SpanWriter(store), CollectorMetrics())
-    pipeline.open()
-    pipeline.spool.append(body_of(*names), len(names)).durable.result(10)
-    pipeline.spool.close()
-    pipeline.spool.release()
+def test_what_cannot_be_stored_is_counted(
+    config: CollectorConfig, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_given: object, **_more: object) -> None:
+        raise StorageError("refused")
+
+    acknowledge(config, store, "waits")
+    monkeypatch.setattr(SpanWriter, "write", refuse)
+    assert drain(store, config.model_copy(update={"drain_timeout_seconds": 0.5})) == 1
+
+
+def acknowledge(config: CollectorConfig, store: Store, name: str) -> None:
+    """Leave a span and a log record in the spools, as a collector that is killed does."""
+    metrics = CollectorMetrics()
+    for pipeline, body in (
+        (Pipeline.of_spans(config, SpanWriter(store), metrics), body_of(name)),
+        (
+            Pipeline.of_logs(config, LogWriter(store), metrics),
+            log_request({"body": name, "time_unix_nano": START}),
+        ),
+    ):
+        pipeline.open()
+        pipeline.spool.append(body, 1).durable.result(10)
+        pipeline.spool.close()
+        pipeline.spool.release()
 
 
 @pytest.fixture(scope="module")
@@ -203,9 +224,17 @@ def test_what_an_earlier_process_left_is_stored_before(
         _wait_for_what_was_left(config, started, print)
 
 
-def test_a_failure_leaves_nothing(config: CollectorConfig, store: Store, tmp_path: Path) -> None:
+def test_a_failure_leaves_nothing(
+    config: CollectorConfig, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor has a backup its name before it is on the disk."""
     with pytest.raises(ConfigurationError, match="is there already"):
         back_up(store, config, tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "sync", lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            back_up(store, config, tmp_path / "backups" / "one")
+    assert not list((tmp_path / "backups").iterdir())
     store.command("DROP DATABASE mast_trace SYNC", use_database=False)
     with pytest.raises(StorageError):
         back_up(store, config, tmp_path / "backups" / "one")

@@ -163,7 +163,7 @@ def test_a_run_of_another_project_with_the_same_id_is_never_swept(store):
     assert left(store)["otel_traces_trace_id_ts"] == ""
 
 
-def test_what_has_arrived_is_not_due_and_not_stored(erased):
+def test_what_has_arrived_is_not_due_and_not_stored(erased, monkeypatch):
     store = erased
     root = agent_span(7, operation="invoke_workflow")
     SpanWriter(store).write([request(root)], token="late")
@@ -172,7 +172,8 @@ def test_what_has_arrived_is_not_due_and_not_stored(erased):
     assert {run.trace_id for run in due} == {"a" * 32}
     with pytest.raises(RunErased, match=TRACE):
         record_outcome(store, TRACE, "success")
-    rows = [{"Project": "", "TraceId": TRACE}, {"Project": "", "TraceId": OTHER}]
+    monkeypatch.setattr(tombstones, "AT_ONCE", 1)
+    rows = [{"Project": "", "TraceId": each} for each in (TRACE, ".", OTHER)]
     assert insert_living(store, "mast_lessons", rows) == rows[1:]
     assert insert_living(store, "mast_lessons", rows[:1]) == []
     assert rows_of(store).keys().isdisjoint({"mast_lessons"})
@@ -297,7 +298,8 @@ def test_a_run_that_begins_while_its_project_is_erased_stays_whole(store, monkey
     assert rows_of(store) == {}
 
 
-def test_the_file_and_the_database_learn_from_each_other(erased, tmp_path):
+def test_the_file_and_the_database_learn_from_each_other(erased, tmp_path, monkeypatch):
+    monkeypatch.setattr(tombstones, "AT_ONCE", 1)
     store, path = erased, tmp_path / "tombstones.jsonl"
     assert keep_in_step(store, path) == 0
     (known,) = read_tombstones(path)
@@ -305,10 +307,12 @@ def test_the_file_and_the_database_learn_from_each_other(erased, tmp_path):
     assert path.stat().st_mode & 0o77 == 0
     earlier = known.erased_at - timedelta(days=3)
     shape = {"project": "", "trace_id": OTHER, "erased_at": earlier.isoformat()}
-    path.write_text(json.dumps(shape) + "\n")
-    assert keep_in_step(store, path) == 1
+    shapes = [{**shape, "trace_id": "e" * 32}, shape]
+    path.write_text("".join(json.dumps(each) + "\n" for each in shapes))
+    assert keep_in_step(store, path) == 2
     assert set(left(store).values()) == {""}
-    assert find_tombstones(store) == [Tombstone("", OTHER, earlier), known]
+    gone = [Tombstone("", "e" * 32, earlier), Tombstone("", OTHER, earlier)]
+    assert find_tombstones(store) == [*gone, known]
     assert set(read_tombstones(path)) == set(find_tombstones(store))
     assert keep_in_step(store, path) == 0
     path.write_text('{"project": ""}\n')

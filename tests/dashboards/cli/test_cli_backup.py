@@ -89,8 +89,12 @@ def test_no_erased_run_back(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
     assert [each.trace_id for each in read_tombstones(new / FILE)] == [run_id] if kept else True
     # A backup of the new folder has all that it holds.
     assert run(["backup", str(tmp_path / "newer"), "--data-dir", str(new)]) == 0
-    assert run(["restore", str(tmp_path / "newer"), "--data-dir", str(tmp_path / "newest")]) == 0
-    assert spans_in(tmp_path / "newest") == spans_in(new)
+    newest = tmp_path / "newest"
+    if kept:  # also where the backup has a file of its own
+        newest.mkdir()
+        shutil.copy2(data / FILE, newest / FILE)
+    assert run(["restore", str(tmp_path / "newer"), "--data-dir", str(newest)]) == 0
+    assert spans_in(newest) == spans_in(new)
 
 
 def test_a_server_is_not_backed_up_by_us(

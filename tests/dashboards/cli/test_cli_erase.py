@@ -56,6 +56,8 @@ def test_what_has_arrived_since_is_erased_again(own_cli: CLI) -> None:
     assert told["rows"]["mast_lessons"] == 1
     with Store.open(own_cli.recorded.url) as store:
         assert store.query("SELECT count() AS n FROM mast_lessons") == [{"n": 0}]
+        store.insert("mast_human_labels", [{"Project": "other", "TraceId": trip}])
+    assert "other; add --project" in own_cli.err("erase", trip, "--yes", status=2)
 
 
 def test_rows_that_keep_coming_in_end_with_an_error(own_cli: CLI, monkeypatch: Patch) -> None:
@@ -72,6 +74,7 @@ def test_erasures_are_carried_to_another_store(own_cli: CLI, tmp_path: Path) -> 
     ids = own_cli.recorded.ids
     url = own_cli.recorded.url
     own_cli.json("erase", ids["trip"], "--yes")
+    assert own_cli("erase", "--list", "--project", "other") == (0, "", "")
     _, lines, _ = own_cli("erase", "--list")
     file = tmp_path / "erased.jsonl"
     file.write_text(lines)
@@ -94,15 +97,22 @@ def test_erasures_are_carried_to_another_store(own_cli: CLI, tmp_path: Path) -> 
 
 
 def test_a_persons_a_sessions_and_an_attributes_runs_are_erased(own_cli: CLI) -> None:
-    assert own_cli.json("erase", "--user", "ann", "--yes")["runs"] == 1
-    assert own_cli.json("erase", "--session", "talk-7", "--yes")["runs"] == 1
-    assert own_cli.json("erase", "--attribute", "gen_ai.agent.name=unjudged", "--yes")["runs"] == 1
+    for choice in (
+        ("--user", "ann"),
+        ("--session", "talk-7"),
+        ("--attribute", "gen_ai.agent.name=unjudged"),
+    ):
+        others = own_cli.err("erase", *choice, "--project", "other", "--yes", status=1)
+        assert "nothing to erase" in others
+        assert own_cli.json("erase", *choice, "--yes")["runs"] == 1
     assert listed(own_cli) == set()
 
 
 def test_a_project_and_a_time_are_erased(own_cli: CLI) -> None:
     # Erasures know whole seconds, and the runs ended in this one.
     tomorrow = (datetime.now(timezone.utc) + timedelta(days=1)).date().isoformat()
+    others = ("erase", "--before", tomorrow, "--project", "other", "--yes")
+    assert "nothing to erase" in own_cli.err(*others, status=1)
     assert own_cli.json("erase", "--before", tomorrow, "--yes")["runs"] == 3
     with Store.open(own_cli.recorded.url) as store:
         assert store.query("SELECT count() AS n FROM mast_verdicts") == [{"n": 0}]

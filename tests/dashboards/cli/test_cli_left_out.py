@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 from version_runs import store_runs
 
 from mast_trace_collector.storage import Store
+from mast_trace_collector.storage.removal import tombstones
 from mast_trace_dashboards.plugins import named_queries
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
@@ -34,8 +35,9 @@ RETAIN = ("retain", "--successes-after", "14", "--keep", "0")
 
 
 @pytest.fixture
-def thinned(empty: CLI) -> tuple[CLI, list[str]]:
+def thinned(empty: CLI, monkeypatch: pytest.MonkeyPatch) -> tuple[CLI, list[str]]:
     """A store with failures and successes of twenty days ago; returns the command on it and the successes."""
+    monkeypatch.setattr(tombstones, "AT_ONCE", 15)  # there are several parts of runs
     with Store.open(empty.recorded.url) as store:
         good = store_runs(store, "1", {"success": 40}, minutes=20 * DAY, user="ada")
         store_runs(store, "1", {"failure": 10}, minutes=20 * DAY, modes=["1.3"])

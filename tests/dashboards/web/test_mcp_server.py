@@ -534,10 +534,13 @@ class TestHTTP:
         inside(view("labeller", "label_run", run=RUN, note="mcp", outcome="failure"))
         (label,) = [each for each in labels_of(store, RUN) if each.note == "mcp"]
         assert (label.project, label.annotator) == (OURS, "ours (MCP)")
-        inside(view("labeller", "record_outcome", run=SECOND, outcome="failure", reason="mcp"))
-        summary = run_summary(store, SECOND, project=OURS)
-        assert summary
-        assert summary.outcome_reason == "mcp"
+        inside(view("labeller", "record_outcome", run=RUN, outcome="failure", reason="mcp"))
+        told = {}
+        for project in (OURS, "theirs"):
+            summary = run_summary(store, RUN, project=project)
+            assert summary
+            told[project] = summary.outcome_reason == "mcp"
+        assert told == {OURS: True, "theirs": False}
         for tool in ("label_run", "record_outcome"):
             assert view("labeller", tool, run=THEIR_RUN, outcome="success").is_error
         theirs = run_summary(store, THEIR_RUN, project="theirs")

@@ -192,6 +192,16 @@ async def test_a_channel_that_stays_open_ends_with_its_hub(spans: RecordedSpans)
     assert spans.trajectory().termination_reason == "interrupted"
 
 
+async def test_a_hub_that_ends_leaves_the_channels_of_others_open(spans: RecordedSpans) -> None:
+    with ScriptedLLM(lambda _request: "") as server:
+        async with programs.two(server.url) as (_other, (c, _d)):
+            await c.open(type="conversation", target="bob")
+            async with programs.two(server.url) as (_hub, (a, _b)):
+                await a.open(type="conversation", target="bob")
+            assert len(spans.named("invoke_workflow")) == 1
+    assert len(spans.named("invoke_workflow")) == 2
+
+
 async def test_an_invitation_that_nobody_accepts_is_a_failed_run(spans: RecordedSpans) -> None:
     """A channel that does not open ends with an error."""
     with ScriptedLLM(reply_to) as server:

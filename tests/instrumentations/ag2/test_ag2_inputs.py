@@ -10,7 +10,7 @@ pytest.importorskip("ag2.network", reason="needs AG2 1.x (`import ag2`)")
 
 import ag2_programs as programs
 from ag2 import Agent
-from scripted_llm import ScriptedLLM
+from scripted_llm import Reply, ScriptedLLM
 
 from mast_trace import semconv
 
@@ -65,8 +65,12 @@ async def test_usage_and_model_are_on_each_call(spans: RecordedSpans) -> None:
         for span in spans.named("chat"):
             assert span.attributes[semconv.RESPONSE_MODEL] == "scripted"
             assert span.attributes[semconv.PROVIDER_NAME] == "openai"
-            assert span.attributes[semconv.INPUT_TOKENS] > 0
+            assert (
+                0 < span.attributes[semconv.OUTPUT_TOKENS] < span.attributes[semconv.INPUT_TOKENS]
+            )
         assert spans.named("chat")[-1].attributes[semconv.FINISH_REASONS] == ("stop",)
+        # The turn's input is the question, and not what later calls are shown besides.
+        assert len(spans.named("invoke_agent")[-1].attributes[semconv.INPUT_MESSAGE_IDS]) == 1
         spans.exporter.clear()
     assert totals[0][1] == totals[1][1] > 0
 
@@ -79,3 +83,13 @@ async def test_a_model_without_a_name(spans: RecordedSpans) -> None:
     assert reply.body == "It is 5."
     spans.check_shape()
     assert [span.name for span in spans.named("chat")] == ["chat unknown"]
+
+
+async def test_a_turn_that_ends_with_its_client_has_not_failed(spans: RecordedSpans) -> None:
+    with ScriptedLLM(lambda _request: Reply("late", delay=2.0)) as server:
+        async with programs.two(server.url) as (_hub, (a, _b)):
+            channel = await a.open(type="conversation", target="bob")
+            await channel.send("Hello Bob.")
+            await programs.until(lambda: server.requests)
+    (turn,) = spans.named("invoke_agent")
+    assert turn.status.is_ok or turn.status.is_unset

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
+from langgraph.types import Command
 from pydantic import BaseModel
 
 from mast_trace.messages import Message, ToolCall
@@ -32,6 +34,8 @@ from mast_trace_instrumentations.langgraph.reading import (
     update_text,
     written_shorthand,
 )
+from mast_trace_instrumentations.langgraph.routing import commanded_nodes
+from mast_trace_instrumentations.langgraph.tool import record_result
 
 pytestmark = pytest.mark.framework("langgraph")
 
@@ -251,3 +255,13 @@ class TestUpdateText:
         assert told["a"] == list(range(256))
         assert len(told["b"]) == 256
         assert told["c"] == [[[[["..."]]]]]
+
+
+def test_the_second_of_several_is_read_as_well() -> None:
+    """A call's own message among those of an output, and each target of a `Command`."""
+    messages = [ToolMessage(text, tool_call_id=text) for text in ("first", "second")]
+    span = SimpleNamespace(told=[])
+    span.result = span.told.append
+    record_result(span, messages, "second")
+    assert span.told == ["second"]
+    assert commanded_nodes(Command(goto=["ann", "ben"])) == ["ann", "ben"]

@@ -9,7 +9,7 @@ import pytest
 from planted_trials import FAULT, STARTS_ALIKE, result
 
 from mast_trace.trajectory import Invocation, Step, StepKind, Trajectory
-from mast_trace_judge.arms import RECOVERY, ArmResult
+from mast_trace_judge.arms import RECOVERY, ArmResult, ReplayArm
 from mast_trace_lab.inject.experiment import InjectionExperiment
 from mast_trace_lab.inject.trial import Recovery, Trial, later_steps
 from mast_trace_lab.program.budget import ResultMismatch
@@ -76,6 +76,8 @@ class TestRecovery:
         two = self.told(None, False, False, False)
         assert [each.arm.step for each in two.results] == [4, 4, 4, 6]
         assert (two.ask(), two.is_repaired, two.is_unknown) == (None, False, False)
+        apart = self.told(None, True, False, True)  # two successes, and not in a row
+        assert (apart.ask(), apart.is_repaired) == (ReplayArm("keep", 4), False)
         assert not self.told(None, None, None).is_unknown
         three = self.told(None, None, None, None)
         assert (three.ask(), three.is_repaired, three.is_unknown) == (None, False, True)

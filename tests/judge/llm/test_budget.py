@@ -59,6 +59,8 @@ def test_cached_tokens_have_their_own_price(tokens, cost):
     assert Price(input=1.0, output=4.0, cached=0.1).of(tokens) == pytest.approx(cost)
     dear = Price(input=1.0, output=4.0).of(tokens)
     assert dear == pytest.approx((tokens.input + 4 * tokens.output) / 1e6)
+    free = Price(input=1.0, output=4.0, cached=0.0).of(tokens)
+    assert free == pytest.approx((tokens.input - tokens.cached + 4 * tokens.output) / 1e6)
     assert tokens.total == tokens.input + tokens.output
 
 

@@ -280,6 +280,8 @@ async def test_the_limit_falls_by_half_and_rises_by_little(monkeypatch):
         nonlocal now
         pauses.append(seconds)
         now += seconds
+        if seconds == 9.0:  # another call is told to wait longer
+            limit.overloaded(3.0)
 
     monkeypatch.setattr("mast_trace_judge.llm.retry.time.monotonic", lambda: now)
     monkeypatch.setattr("mast_trace_judge.llm.retry.asyncio.sleep", sleep)
@@ -292,7 +294,8 @@ async def test_the_limit_falls_by_half_and_rises_by_little(monkeypatch):
     limit.overloaded(9.0)
     assert limit.limit == 2.0
     async with limit.slot():
-        assert pauses == [60.0, 9.0]
+        assert pauses == [60.0, 9.0, 3.0]
+    limit.limit = 2.0
     limit.succeeded()
     assert limit.limit == 2.5
     for _ in range(100):
@@ -495,9 +498,11 @@ async def test_a_limit_of_output_is_remembered_unless_it_is_this_prompts(said, l
         api_key="k", base_url="http://x/v1", http_client=http, max_retries=0
     )
     endpoint = ModelEndpoint(client, "m", limit=AdaptiveLimit(1))
+    endpoint._away_for = 600.0
     for _ in range(2):
         await endpoint.complete([{"role": "user", "content": "Well?"}], Correction)
     assert asked == limits
+    assert endpoint._away_for == 0  # a success ends the series of failures
 
 
 async def test_a_prompt_is_shortened_where_a_shorter_answer_is_not_enough():
@@ -584,13 +589,14 @@ async def test_a_slow_model_is_waited_for_longer_each_time():
     assert result.ledger.calls[0].retries > 0
 
 
-@pytest.mark.parametrize(("others", "asked"), [(0, 1), (1, 3)])
-async def test_a_model_that_never_answers_is_not_waited_for_by_the_next_run(others, asked):
+@pytest.mark.parametrize(("models", "others", "asked"), [("a", 0, 1), ("a", 1, 3), ("a,b", 0, 2)])
+async def test_a_model_that_never_answers_is_not_waited_for_by_the_next_run(models, others, asked):
     """One that has answered another run meanwhile is asked again."""
     started, release, script = threading.Event(), threading.Event(), JudgeScript()
+    hanging = iter(models.split(","))
 
     def first_hangs(request):
-        if not started.is_set():
+        if next(hanging, ""):
             started.set()
             release.wait(20)
         return script(request)
@@ -599,7 +605,8 @@ async def test_a_model_that_never_answers_is_not_waited_for_by_the_next_run(othe
         return await judge.judge(run_of(trip(), f"{number:032x}"), trip())
 
     with ScriptedLLM(first_hangs) as server:
-        judge = Judge(config_for(server, judge_run_timeout_seconds=1.0), ledger=MemoryLedger())
+        config = config_for(server, judge_run_timeout_seconds=1.0, judge_model=models)
+        judge = Judge(config, ledger=MemoryLedger())
         first = asyncio.create_task(judge_one(1))
         await asyncio.to_thread(started.wait)
         told = [await judge_one(2) for _ in range(others)]

@@ -1,5 +1,7 @@
 """Several models that vote."""
 
+import dataclasses
+
 import pytest
 from judge.llm.scripted_judge import GOOD, PRICES_OF_TWO, JudgeScript, judged, mode, reading, trip
 from scripted_llm import Reply
@@ -40,6 +42,15 @@ async def test_the_majority_decides():
     assert "2.6" in {found.code for found in verdict.modes}
 
 
+async def test_each_model_has_its_own_price():
+    prices = {"a": {"input": 1.0, "output": 0.0}, "b": {"input": 3.0, "output": 0.0}}
+    panel = Panel(a=JudgeScript(), b=JudgeScript())
+    calls = (await judged(panel, judge_model="a,b", judge_prices=prices)).ledger.calls
+    assert {call.model for call in calls} == {"a", "b"}
+    for call in calls:
+        assert call.cost_usd == pytest.approx(call.input_tokens * prices[call.model]["input"] / 1e6)
+
+
 async def test_a_model_that_fails_does_not_silence_the_others():
     broken = JudgeScript(dict.fromkeys(GOOD, Reply(status=401, text="no such key")))
     verdict = (await judged(Panel(a=JudgeScript(), b=broken), judge_model="a,b")).verdict
@@ -72,11 +83,15 @@ def test_half_of_the_models_carry_a_mode():
 
 
 def test_the_weights_of_suggested_steps_are_averaged_over_all():
-    """The surest reading words them."""
-    one = says("failure", 0.9, suggestions=(Suggestion(3, "sum"), Suggestion(4, "", weight=0.5)))
+    """The surest reading words them, and says why there is no single one."""
+    both = (Suggestion(3, "sum"), Suggestion(4, "", weight=0.5))
+    one = says("failure", 0.9, suggestions=both, undecided="nothing")
     other = says("failure", 0.9, suggestions=(Suggestion(4, "total"),), confidence=0.9)
+    other = dataclasses.replace(other, undecided="several")
     silent = says("failure", 0.9)
-    first, second = vote([one, other, silent]).suggestions
+    voted = vote([one, other, silent])
+    assert (voted.undecided, voted.confidence) == ("several", 0.9)
+    first, second = voted.suggestions
     assert (first.step, first.reason, first.weight) == (4, "total", pytest.approx(0.5))
     assert (second.step, second.reason, second.weight) == (3, "sum", pytest.approx(1 / 3))
 

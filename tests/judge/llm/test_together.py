@@ -30,7 +30,7 @@ async def test_nothing_is_left_behind_when_one_fails():
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await together([waits(), fails(), waits()])
+        await asyncio.wait_for(together([waits(), fails(), waits()]), 10)
     assert ended == ["waits", "waits"]
 
 

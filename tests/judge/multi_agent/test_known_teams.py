@@ -46,6 +46,10 @@ def test_every_measure_has_its_own_code_and_tells_what_it_leaves_open() -> None:
     [
         (teams.relay, "uptake", 1.0),
         (teams.vote, "uptake", 0.0),
+        (teams.looked_up, "uptake", 0.0),
+        (teams.confirmed, "uptake", 1.0),
+        (teams.confirmed, "echo", 0.0),
+        (teams.parrots, "echo", 1.0),
         (teams.hidden_profile, "uptake", 1.0),
         (teams.relay, "next_speaker", 0.0),
         (teams.rubber_stamp, "review_yield", 0.0),
@@ -101,6 +105,7 @@ def test_clones_have_names_and_no_roles() -> None:
     assert found.value is not None
     assert found.null is not None
     assert found.value == pytest.approx(found.null, abs=0.03)
+    assert of(teams.handed_over, "roles").value == pytest.approx(0, abs=1e-9)
     routed = of(teams.hidden_profile, "roles")
     assert routed.low is not None
     assert routed.null is not None

@@ -279,6 +279,7 @@ def test_the_chances_of_a_false_proof_add_up_to_less_than_a_twentieth_over_a_lif
 
 def test_evidence_of_an_earlier_plan_is_multiplied_and_shown() -> None:
     counts = {"fix_successes": 5, "keep_successes": 1, "e_value": 4.0, "effect": 0.5}
+    counts |= {"censored": 2}
     before = contrast(13, "", agent="agent 6", source="resample", threshold=80.0, **counts)
     other = before.model_copy(update={"step": 3, "source": "person", "fix_text": "gone"})
     earlier = Confirmation(status="inconclusive", contrasts=(before, other), planned_contrasts=3)
@@ -290,6 +291,7 @@ def test_evidence_of_an_earlier_plan_is_multiplied_and_shown() -> None:
     assert again.threshold == 80.0
     assert again.pairs > 8
     assert again.fix_successes > 5
+    assert (again.keep_successes, again.censored) == (1, 2)  # none of its own
     assert (found.status, found.origin, found.planned_contrasts) == ("confirmed", 13, 6)
 
 

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mast_trace_judge.arms import ArmResult, Fix, ReplayArm
-from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.confirmation import Confirmation, Contrast
 from mast_trace_judge.decision_points import DecisionPoint
 from mast_trace_judge.intervals import newcombe, wilson
 from mast_trace_lab.confirm.statistics.comparison import Bet, Comparison
@@ -99,6 +99,22 @@ def test_proof_from_the_threshold(told: list[tuple[bool | None, bool | None]], m
     hopeless = not shows if number >= 10 else number >= 4 and effect <= 0
     left = "abandoned" if hopeless else "exhausted" if number >= most else "open"
     assert compared(above).state(deterministic=False) == left
+
+
+@pytest.mark.parametrize(("before", "state"), [(0, "abandoned"), (1, "open")])
+def test_equal_pairs_decide_nothing_where_an_earlier_plan_had_others(
+    before: int, state: str
+) -> None:
+    keep = ReplayArm("keep", 0)
+    fix = ReplayArm("fix", 1, Fix(source="person", text="x"))
+    made = Comparison(1, "a", fix, keep, "person", "x", 20.0, 10)
+    for _ in range(2):
+        made.add(result(fix, False, "y"), result(keep, False, "y"))
+    if before:
+        won = {"fix_successes": before, "keep_successes": 0, "pairs": before, "effect": 1.0}
+        told = {"step": 1, "agent": "a", "source": "person", "fix_text": "x", **won}
+        made.after(Contrast(**told, e_value=2.0, threshold=20.0))
+    assert made.state(deterministic=True) == state
 
 
 @given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6))
