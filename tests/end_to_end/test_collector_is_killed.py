@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-KILLS = int(os.environ.get("MAST_TRACE_TEST_KILLS", "6"))
+KILLS = int(os.environ.get("MAST_TRACE_TEST_KILLS", "3"))
 SEED = int(os.environ.get("MAST_TRACE_TEST_SEED", "0")) or random.SystemRandom().randrange(10**9)
 
 pytestmark = pytest.mark.end_to_end
