@@ -79,8 +79,7 @@ def test_the_experiment_tells_the_teams_apart(up: UpProcess) -> None:
         assert "frozen as version" in planned.stdout
         more = ("--tasks", str(tasks), "--first", str(100 + 30 * number))
         play(up, team, *more, "--experiment", team)
-        look = up.mast_trace("experiment", team, "--json")
-        found = json.loads(look.stdout)
+        found = json.loads(up.printed("experiment", team, "--json"))
         assert found["conclusion"]["objections"] == []
         assert [arm["missing"] for arm in found["conclusion"]["arms"]] == [0, 0, 0]
         assert [arm["delivered"] for arm in found["conclusion"]["arms"]] == [0, tasks, tasks]
