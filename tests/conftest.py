@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 for _variable in ("no_proxy", "NO_PROXY"):
     os.environ[_variable] = "127.0.0.1,localhost,::1"
 
-# A client of httpx reads the file of all authorities in 30 ms, and tests make ten thousand clients; of the folder it
-# reads those that it needs.
+# A client of httpx reads the file of all authorities, which takes 30 ms; of the folder it reads those that it needs.
 _folder, _file = ssl.get_default_verify_paths().capath, os.environ.get("SSL_CERT_FILE")
 if _folder and (not _file or Path(_file).resolve().parent == Path(_folder).resolve()):
     os.environ["SSL_CERT_DIR"] = _folder
@@ -41,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Have garbage looked for again, but not among the modules and tests, which stay."""
+    """Have garbage looked for again, but not among modules and tests."""
     gc.freeze()
     gc.enable()
 

@@ -11,11 +11,7 @@ WRITE_TOKEN = "writers-token"
 
 
 def quick_listener():
-    """Return a listener on a free port; what its connections send waits for no acknowledgement.
-
-    With Nagle's algorithm each answer would be 40 ms late. Asyncio turns it off only where a socket was made for TCP by
-    name.
-    """
+    """Return a listener on a free port, without Nagle's algorithm, by which each answer would be 40 ms late."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
     return listener

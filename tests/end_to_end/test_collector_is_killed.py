@@ -84,12 +84,3 @@ def test_a_request_whose_answer_was_lost_is_stored_once(collector: CollectorProc
     assert post(collector.port, body)
     assert collector.terminate() == 0
     assert collector.span_ids() == ids
-
-
-def test_sigterm_stores_what_waits(collector: CollectorProcess) -> None:
-    collector.start(MAST_TRACE_BATCH_MAX_AGE_SECONDS="60")
-    body, ids = request_of(1, 1)
-    assert post(collector.port, body)
-    assert collector.terminate() == 0
-    assert not list((collector.data_dir / "spool").glob("*.log"))
-    assert collector.span_ids() == ids

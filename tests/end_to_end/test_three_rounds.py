@@ -41,7 +41,7 @@ def play(up: UpProcess, *arguments: str) -> str:
 
 
 FIRST = {"listening": 0, "deaf": 30, "harmed": 60}
-"""The first task of each team; their lessons are those of the others' tasks, too."""
+"""The first task of each team; lessons are those of the others' tasks, too. One can harm only what succeeds without."""
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,6 @@ def test_three_rounds(rounds: dict[str, str], team: str, outcomes: list[int]) ->
 def test_the_experiment_tells_the_teams_apart(up: UpProcess) -> None:
     """The listening team is better on other tasks too, the deaf one is not, the harmed one is worse."""
     words = {}
-    # A lesson can harm only where a task succeeds without it.
     for number, (team, tasks) in enumerate({"listening": 12, "deaf": 12, "harmed": 24}.items()):
         planned = up.mast_trace(
             "experiment", team, "--plan", "--design", "pairs", "--workflow", "price-desk",
@@ -77,8 +76,7 @@ def test_the_experiment_tells_the_teams_apart(up: UpProcess) -> None:
         )  # fmt: skip
         assert planned.returncode == 0, planned.stderr
         assert "frozen as version" in planned.stdout
-        more = ("--tasks", str(tasks), "--first", str(100 + 30 * number))
-        play(up, team, *more, "--experiment", team)
+        play(up, team, f"--tasks={tasks}", f"--first={100 + 30 * number}", "--experiment", team)
         found = json.loads(up.printed("experiment", team, "--json"))
         assert found["conclusion"]["objections"] == []
         assert [arm["missing"] for arm in found["conclusion"]["arms"]] == [0, 0, 0]

@@ -85,8 +85,8 @@ class UpProcess:
 
     def printed(self, *arguments: str) -> str:
         """Return the output of such a command, which is asked again and again: in this process."""
-        environment = patch.dict(os.environ, self.environment(), clear=True)
-        with environment, redirect_stdout(StringIO()) as out:
+        own = patch.dict(os.environ, self.environment(), clear=True)
+        with own, redirect_stdout(StringIO()) as out:
             assert run([*arguments]) == 0
         return out.getvalue()
 

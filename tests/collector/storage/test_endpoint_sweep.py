@@ -109,10 +109,7 @@ def test_listed_functions_of_our_columns_give_our_rows_alone(world, listed):
 
 @pytest.mark.parametrize("step", [2, pytest.param(1, marks=pytest.mark.long)])
 def test_no_table_gives_what_is_not_the_readers(world, step):
-    """Every table and view of every database: rows, counts, columns, samples, virtual columns.
-
-    The engine's own tables each see every other of these, by either reader.
-    """
+    """Every table and view: rows, counts, columns, samples, virtual columns; of the engine's own every other way."""
     tables = world.store.query(
         "SELECT database, name FROM system.tables "
         "WHERE database NOT IN ('information_schema') AND name NOT IN {endless:Array(String)} "
@@ -122,10 +119,8 @@ def test_no_table_gives_what_is_not_the_readers(world, step):
     assert len(tables) > 100
     leaked, answered = [], []
     for number, table in enumerate(tables):
-        name, ours = (
-            f"`{table['database']}`.`{table['name']}`",
-            table["database"] == world.store.database,
-        )
+        name = f"`{table['database']}`.`{table['name']}`"
+        ours = table["database"] == world.store.database
         statements = (
             f"SELECT * FROM {name} LIMIT 200",
             f"SELECT count() FROM {name}",

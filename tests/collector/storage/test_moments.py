@@ -87,12 +87,9 @@ def test_every_time_is_stored_as_the_nearest_one(store: Store) -> None:
 def test_the_spans_of_a_run_are_read_whenever_they_begin(store: Store) -> None:
     """In pages, and by their ids with and without a time."""
     runs = list(enumerate(product(TIMES.values(), (FIRST, NOW, LAST))))
-    spans = [
-        StockSpan(f"{number:032x}", *span)
-        for number, (times, beside) in runs
-        for span in (("aa", "", *times), ("bb", "", beside))
-    ]
-    write_stock(store, spans)
+    for number, (times, beside) in runs:
+        spans = (("aa", "", *times), ("bb", "", beside))
+        write_stock(store, [StockSpan(f"{number:032x}", *span) for span in spans])
     for number, case in runs:
         for page_bytes in (1, 1 << 20):
             run = RunSpans(store, f"{number:032x}", page_bytes=page_bytes)
