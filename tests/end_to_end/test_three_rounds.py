@@ -69,7 +69,7 @@ def test_three_rounds(rounds: dict[str, str], team: str, outcomes: list[int]) ->
 def test_the_experiment_tells_the_teams_apart(up: UpProcess) -> None:
     """The listening team is better on other tasks too, the deaf one is not, the harmed one is worse."""
     words = {}
-    for number, (team, tasks) in enumerate({"listening": 12, "deaf": 12, "harmed": 24}.items()):
+    for number, (team, tasks) in enumerate({"listening": 24, "deaf": 12, "harmed": 24}.items()):
         planned = up.mast_trace(
             "experiment", team, "--plan", "--design", "pairs", "--workflow", "price-desk",
             "--baseline", ".3", "--effect", ".5",
@@ -77,7 +77,7 @@ def test_the_experiment_tells_the_teams_apart(up: UpProcess) -> None:
         assert planned.returncode == 0, planned.stderr
         assert "frozen as version" in planned.stdout
         play(up, team, f"--tasks={tasks}", f"--first={100 + 30 * number}", "--experiment", team)
-        found = json.loads(up.printed("experiment", team, "--json"))
+        found = json.loads(up.mast_trace("experiment", team, "--json").stdout)
         assert found["conclusion"]["objections"] == []
         assert [arm["missing"] for arm in found["conclusion"]["arms"]] == [0, 0, 0]
         assert [arm["delivered"] for arm in found["conclusion"]["arms"]] == [0, tasks, tasks]
