@@ -14,7 +14,6 @@ from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_judge.decision_points import decision_points
 from mast_trace_judge.proof import has_effect
 from mast_trace_judge.store.confirmations import confirmation_of
-from mast_trace_judge.store.good_runs import GoodRuns
 from mast_trace_judge.store.model_records import ModelRecord, record_behind
 from mast_trace_judge.store.verdicts import load_latest
 
@@ -96,6 +95,9 @@ class FoundRun:
     @cached_property
     def has_good(self) -> bool:
         """True if there is a good run to compare it with."""
+        # Where good runs are compared, tables of patterns are made: a look at a run waits for none.
+        from mast_trace_judge.store.good_runs import GoodRuns
+
         return GoodRuns(self.stored.store).any_beside(self.stored.trace_id, *_program(self))
 
     @cached_property
@@ -159,6 +161,8 @@ def nearest_good(store: Store, found: FoundRun) -> str | None:
         StorageError: the database does not answer.
     """
     task = found.stored.task()
+    from mast_trace_judge.store.good_runs import GoodRuns
+
     good = GoodRuns(store).nearest(found.stored.trace_id, task, *_program(found))
     return good[0].trace_id if good else None
 

@@ -292,6 +292,7 @@ async def test_all_taken_ports_are_named_at_once(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError) as error:
             await make(tmp_path, **dict(zip(names, ports, strict=True))).start()
     assert [str(port) in str(error.value) for port in ports] == [True] * 4
+    assert "--http-port 0" in str(error.value)
 
 
 def test_the_demo_is_refused_at_once_on_a_full_disk(

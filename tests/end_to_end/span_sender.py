@@ -86,7 +86,7 @@ def send(
                     repeated.write(f"{ids[0]}\n")
                 time.sleep(0.02)
             file.write("".join(f"{span_id}\n" for span_id in ids))
-            time.sleep(0.005)
+            time.sleep(0.05)
 
 
 def main() -> None:

@@ -143,12 +143,12 @@ def test_a_program_never_ends_when_live(tmp_path: Path, capsys: pytest.CaptureFi
     with failed_shop(tmp_path) as failed:
         failed.server.script = lambda request: Reply(shop(request), delay=600)
         capsys.readouterr()
-        status = run(failed.arguments("--json", "--set", "timeout=12", "--set", "budget.runs=5"))
+        status = run(failed.arguments("--json", "--set", "timeout=8", "--set", "budget.runs=4"))
         told = json.loads(capsys.readouterr().out)
         assert status == 1
         assert told["confirmation"]["status"] == "inconclusive"
         assert told["confirmation"]["origin"] is None
-        assert "5 of 5 replays" in told["stopped"]
+        assert "4 of 4 replays" in told["stopped"]
         assert not running(str(failed.program))
 
 

@@ -74,18 +74,6 @@ def test_outages(collector: CollectorProcess, database: CollectorProcess, tmp_pa
     assert database.span_ids() == ids, f"MAST_TRACE_TEST_SEED={SEED}"
 
 
-def test_a_kill_during_an_outage(collector: CollectorProcess, database: CollectorProcess) -> None:
-    database.kill()
-    body, ids = request_of(1, 1)
-    assert post(collector.port, body)
-    collector.kill()
-    database.start()
-    collector.start()
-    wait_until_stored(collector)
-    database.kill()
-    assert database.span_ids() == ids
-
-
 def test_a_collector_that_was_there_before_its_database(tmp_path: Path) -> None:
     database = CollectorProcess(tmp_path / "database", database_only=True)
     collect = CollectProcess(tmp_path, database.url("late"))

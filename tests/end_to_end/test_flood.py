@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # A longer flood: MAST_TRACE_TEST_FLOOD_SECONDS=600.
-SECONDS = float(os.environ.get("MAST_TRACE_TEST_FLOOD_SECONDS", "5"))
+SECONDS = float(os.environ.get("MAST_TRACE_TEST_FLOOD_SECONDS", "3"))
 MIB = 2**20
 SPOOL, IN_FLIGHT = 32 * MIB, 64 * MIB
 # Memory of the embedded engine and the libraries before the first span, generously.

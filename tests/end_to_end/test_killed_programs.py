@@ -61,11 +61,11 @@ def test_killed_programs_keep_what_their_runs_were(up: UpProcess) -> None:
         up.start()
         rows = wait_for(lambda: have_no_end(up))
         for how in ENDS:
-            shown = json.loads(up.mast_trace("show", rows[how]["TraceId"], "--json").stdout)
+            shown = json.loads(up.printed("show", rows[how]["TraceId"], "--json"))
             assert shown["run"]["Name"] == how
             assert shown["task"] == f"Refund order 7, then {how}."
             assert len(shown["steps"]) == 2
-            printed = up.mast_trace("show", rows[how]["TraceId"]).stdout
+            printed = up.printed("show", rows[how]["TraceId"])
             assert "no end seen" in printed
             assert f"Task: Refund order 7, then {how}." in printed
         # It gave up, for all that is known of a run that ended there; this one did not end.

@@ -70,18 +70,6 @@ def test_a_stop_by_signal_drains(up: UpProcess) -> None:
     assert up.end(signal.SIGINT) == 0
 
 
-def test_a_taken_port_is_named(up: UpProcess, tmp_path: Path) -> None:
-    up.start()
-    second = up.mast_trace(
-        *("up", "--data-dir", str(tmp_path / "other"), "--http-port", str(up.port)),
-        *("--grpc-port", "0", "--clickhouse-port", "0", "--web-port", "0"),
-    )
-    assert second.returncode == 2
-    assert str(up.port) in second.stderr
-    assert "--http-port 0" in second.stderr
-    assert "Traceback" not in second.stderr
-
-
 EXPECTED = {
     # story: framework, outcome, a mode that must be found, where to look first and why
     "reads all pages, checks the sum": ("langgraph", "success", "-", "-"),

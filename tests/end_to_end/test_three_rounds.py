@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.end_to_end, pytest.mark.slow, pytest.mark.timeout(900)]
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "three_rounds.py"
-TASKS = 6
-"""Two of them succeed without any lesson."""
+TASKS = 3
+"""One of them succeeds without any lesson."""
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def play(up: UpProcess, *arguments: str) -> str:
 
 
 FIRST = {"listening": 0, "deaf": 30, "harmed": 60}
-"""The first task of each team; their lessons are those of the others' tasks, too."""
+"""The first task of each team; lessons are those of the others' tasks, too. One can harm only what succeeds without."""
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +52,12 @@ def rounds(up: UpProcess) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("team", "outcomes"), [("listening", [2, 6, 6]), ("deaf", [2, 2, 2]), ("harmed", [2, 2, 2])]
+    ("team", "outcomes"), [("listening", [1, 3, 3]), ("deaf", [1, 1, 1]), ("harmed", [1, 1, 1])]
 )
 def test_three_rounds(rounds: dict[str, str], team: str, outcomes: list[int]) -> None:
     """Each failed task is diagnosed and run again with its lesson, which never holds its answer."""
     out = rounds[team]
-    told = re.findall(r"round \d: (\d) of 6", out)
+    told = re.findall(r"round \d: (\d) of 3", out)
     assert [int(each) for each in told] == outcomes
     assert "copy figures from tool results" in out
     lessons = out.partition("round 2")[0]
@@ -69,19 +69,18 @@ def test_three_rounds(rounds: dict[str, str], team: str, outcomes: list[int]) ->
 def test_the_experiment_tells_the_teams_apart(up: UpProcess) -> None:
     """The listening team is better on other tasks too, the deaf one is not, the harmed one is worse."""
     words = {}
-    for number, team in enumerate(("listening", "deaf", "harmed")):
+    for number, (team, tasks) in enumerate({"listening": 24, "deaf": 12, "harmed": 24}.items()):
         planned = up.mast_trace(
             "experiment", team, "--plan", "--design", "pairs", "--workflow", "price-desk",
             "--baseline", ".3", "--effect", ".5",
         )  # fmt: skip
         assert planned.returncode == 0, planned.stderr
         assert "frozen as version" in planned.stdout
-        play(up, team, "--tasks", "24", "--first", str(100 + 30 * number), "--experiment", team)
-        look = up.mast_trace("experiment", team, "--json")
-        found = json.loads(look.stdout)
+        play(up, team, f"--tasks={tasks}", f"--first={100 + 30 * number}", "--experiment", team)
+        found = json.loads(up.mast_trace("experiment", team, "--json").stdout)
         assert found["conclusion"]["objections"] == []
         assert [arm["missing"] for arm in found["conclusion"]["arms"]] == [0, 0, 0]
-        assert [arm["delivered"] for arm in found["conclusion"]["arms"]] == [0, 24, 24]
+        assert [arm["delivered"] for arm in found["conclusion"]["arms"]] == [0, tasks, tasks]
         words[team] = [each["word"] for each in found["conclusion"]["contrasts"]]
     assert words == {
         "listening": ["better", "better"],

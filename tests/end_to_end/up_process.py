@@ -8,12 +8,16 @@ import resource
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from end_to_end.processes import free_port
 from program_runs import run_program
 
 from mast_trace_collector.storage import Store
+from mast_trace_dashboards.cli.app import run
 
 if TYPE_CHECKING:
     import signal
@@ -79,11 +83,16 @@ class UpProcess:
         """Run another `mast-trace` command on the same folder."""
         return run_program(*MAST_TRACE, *arguments, env=self.environment(), timeout=120)
 
+    def printed(self, *arguments: str) -> str:
+        """Return the output of such a command, which is asked again and again: in this process."""
+        own = patch.dict(os.environ, self.environment(), clear=True)
+        with own, redirect_stdout(StringIO()) as out:
+            assert run([*arguments]) == 0
+        return out.getvalue()
+
     def runs(self) -> list[dict[str, Any]]:
         """Return the output of `mast-trace runs --json`."""
-        listed = self.mast_trace("runs", "--json")
-        assert listed.returncode == 0, listed.stderr
-        rows: list[dict[str, Any]] = json.loads(listed.stdout)
+        rows: list[dict[str, Any]] = json.loads(self.printed("runs", "--json"))
         return rows
 
     def store(self) -> Store:

@@ -39,11 +39,11 @@ def test_a_fault_changes_an_answer(fault: str) -> None:
 @pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.timeout(600)
-def test_some_failures_of_a_program_made_by_hand(tmp_path: Path) -> None:
+def test_a_failure_of_a_program_made_by_hand(tmp_path: Path) -> None:
     """A small part of the long test."""
     hand_made = {"hand_made.py": pythons_of()["hand_made.py"]}
-    rows = list(confirmed(tmp_path, hand_made, 2))
-    assert [(each["kind"], each["ending"]) for each in rows] == [(ONE, "right")] * 2
+    rows = list(confirmed(tmp_path, hand_made, 1))
+    assert [(each["kind"], each["ending"]) for each in rows] == [(ONE, "right")]
 
 
 @pytest.mark.long

@@ -27,6 +27,12 @@ from mast_trace.replay.program import REPLAY_GROUP
 _TASKS: Final = Path("/proc/self/task")
 _OURS: Final = ("mast_trace.delivery.provider", "mast_trace.delivery.span_queue", "requests")
 """Modules that a program loads when it calls `mast_trace.instrument()`."""
+_AT_FIRST_USE: Final = {
+    "openai": "openai.resources.chat.completions.completions",
+    "httpx": "httpcore",
+    "httpx2": "httpcore2",
+}
+"""A module by the library that imports it with its first client or request: each child would do so anew."""
 
 
 def unsafe() -> str:
@@ -50,6 +56,9 @@ def prepare(modules: list[str]) -> str:
     try:
         for name in (*modules, *_OURS):
             importlib.import_module(name)
+        for library in sys.modules.keys() & _AT_FIRST_USE.keys():
+            with suppress(ImportError):  # another release
+                importlib.import_module(_AT_FIRST_USE[library])
         name = "mast-trace"
         for group in (ENTRY_POINT_GROUP, REPLAY_GROUP):
             for point in entry_points(group=group):

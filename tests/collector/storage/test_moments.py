@@ -88,13 +88,14 @@ def test_the_spans_of_a_run_are_read_whenever_they_begin(store: Store) -> None:
     """In pages, and by their ids with and without a time."""
     runs = list(enumerate(product(TIMES.values(), (FIRST, NOW, LAST))))
     for number, (times, beside) in runs:
-        first = StockSpan(f"{number:032x}", "aa", start=times[0], duration=times[1])
-        write_stock(store, [first, StockSpan(f"{number:032x}", "bb", start=beside)])
-    for (number, case), page_bytes in product(runs, (1, 1 << 20)):
-        run = RunSpans(store, f"{number:032x}", page_bytes=page_bytes)
-        read = [span for page in run.read() for span in page]
-        assert sorted(span.span_id for span in read) == ["aa", "bb"], case
-        assert all(FIRST <= span.start <= span.end <= LAST or span.start >= 0 for span in read)
+        spans = (("aa", "", *times), ("bb", "", beside))
+        write_stock(store, [StockSpan(f"{number:032x}", *span) for span in spans])
+    for number, case in runs:
+        for page_bytes in (1, 1 << 20):
+            run = RunSpans(store, f"{number:032x}", page_bytes=page_bytes)
+            read = [span for page in run.read() for span in page]
+            assert sorted(span.span_id for span in read) == ["aa", "bb"], case
+            assert all(FIRST <= span.start <= span.end <= LAST or span.start >= 0 for span in read)
         between = (min(span.start for span in read), max(span.end for span in read))
         for bounds in (None, between, (FIRST, 2**64)):
             found = {span.span_id for span in run.of(["aa", "bb", "cc"], bounds)}

@@ -149,6 +149,7 @@ def test_a_command_waits_for_no_other_ones_imports(words: list[str], more: set[s
     ended = run_program(sys.executable, "-c", program, status=0, timeout=60)
     loaded = set(ended.stderr.split())
     assert "typer" in loaded
+    assert "mast_trace_judge.local.relations" not in loaded
     assert not loaded & {"httpx", "starlette", "uvicorn", "grpc", "chdb", "numpy", "openai", *more}
     assert not any(name.startswith("google.protobuf") for name in loaded)
 

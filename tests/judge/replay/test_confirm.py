@@ -204,7 +204,7 @@ def test_an_interruption_waits_for_no_database(store: Store, jobs: int) -> None:
     work = confirming(away, program, pauses=(3600.0,) * 6, jobs=jobs)
     work.resume()
     main = threading.main_thread().ident
-    threading.Timer(5.0, signal.pthread_kill, [main, signal.SIGINT]).start()
+    threading.Timer(2.0, signal.pthread_kill, [main, signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
         work.run()
     assert confirming(store, program).resume() >= 1

@@ -176,7 +176,7 @@ def states(store):
 
 @pytest.mark.slow
 @pytest.mark.end_to_end
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_two_of_three_are_killed_and_one_is_stopped(store, url, seed):
     """Readings are at most the runs and those that were going on at the kills or the stop."""
     chance = random.Random(seed)
