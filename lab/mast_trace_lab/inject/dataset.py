@@ -46,7 +46,8 @@ WHERE Verdict != 'open' AND ({project:String} = '' OR Project = {project:String}
 _VERSIONS: Final = """
 SELECT DISTINCT SpanAttributes['mast.framework'] AS Framework,
     SpanAttributes['mast.framework.version'] AS Version
-FROM otel_traces WHERE TraceId IN {runs:Array(String)} AND Version != ''
+FROM otel_traces
+WHERE TraceId IN {runs:Array(String)} AND ({project:String} = '' OR Project = {project:String}) AND Version != ''
 ORDER BY Framework, Version
 """
 
@@ -242,13 +243,14 @@ def build(
                 yield {"format": FORMAT, **vars(each), "missed_by": list(each.missed_by)}
 
     write_set(folder, shapes())
+    of = {"project": project or ""}
     decided = Counter(
         (row["Operator"], row["Verdict"])
-        for row in store.query(_DECIDED, {"project": project or "", "service": service})
+        for row in store.query(_DECIDED, {**of, "service": service})
     )
-    groups = sorted({each.group for each in written})
+    runs = sorted({each.group for each in written})
     frameworks = [
-        (row["Framework"], row["Version"]) for row in store.query(_VERSIONS, {"runs": groups})
+        (row["Framework"], row["Version"]) for row in store.query(_VERSIONS, {**of, "runs": runs})
     ]
     (folder / CARD).write_text(card(written, licence, decided, frameworks), "utf-8")
     return written

@@ -11,6 +11,7 @@ from judge.worker.stored_runs import StoredRun, write
 from mast_trace_collector.storage.runs import run_summary
 from mast_trace_judge.batch import read_alone
 from mast_trace_judge.judge import Judge
+from mast_trace_judge.store.labels import HumanLabel, save_labels
 from mast_trace_judge.store.verdicts import save
 from mast_trace_lab.feedback import answering
 from mast_trace_lab.feedback.answering import NOT_JUDGED, Wanted, answer
@@ -54,7 +55,11 @@ def test_a_run_that_a_model_is_reading_is_judged_once_there_is_a_lesson(store: S
     assert answer(store, Wanted(run=RUN)).reason not in {"", NOT_JUDGED}
     misread(store)
     judge(store, method="reading")
-    assert answer(store, Wanted(run=RUN)).text
+    told = answer(store, Wanted(run=RUN))
+    assert told.text
+    # What people say of another project's run of this id teaches nothing here.
+    save_labels(store, [HumanLabel(RUN, "ann", decisive_step=0, project="other")])
+    assert answer(store, Wanted(run=RUN)) == told
 
 
 def test_a_verdict_that_comes_meanwhile_is_asked_for_again(

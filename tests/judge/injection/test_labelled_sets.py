@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -130,6 +131,22 @@ def test_a_proved_failure_comes_with_its_proof(store: Store, made_set: Path, fil
     # Twice is once, and what was found here stays.
     assert take_set(store, made_set) == TakenSet(0, 0, 1, 0, 0)
     assert store.query("SELECT count() AS n FROM mast_confirmations FINAL") == [{"n": 1}]
+
+
+def test_a_card_names_the_frameworks_of_its_project(store: Store, tmp_path: Path) -> None:
+    """Another project has a run of the same id."""
+    for project, version in (("ours", "1.2"), ("theirs", "3.4")):
+        keep(store, replace(failure(), project=project))
+        store.command(
+            "ALTER TABLE otel_traces UPDATE SpanAttributes = mapUpdate(SpanAttributes, "
+            "map('mast.framework', 'ag2', 'mast.framework.version', {version:String})) "
+            "WHERE Project = {project:String} SETTINGS mutations_sync = 1",
+            {"project": project, "version": version},
+        )
+    build(store, tmp_path, project="ours")
+    told = (tmp_path / CARD).read_text("utf-8")
+    assert "ag2 1.2" in told
+    assert "ag2 3.4" not in told
 
 
 def test_a_set_is_told_by_what_it_holds(made_set: Path, tmp_path: Path) -> None:
