@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ pytest.importorskip("ag2.network", reason="needs AG2 1.x (`import ag2`)")
 from replays import parents, record_all
 from scripted_llm import Call, Reply, ScriptedLLM, last_text, messages_of
 
+from mast_trace.trajectory import StepKind
 from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay import replay
 
@@ -69,6 +71,10 @@ def test_a_hook_is_answered_as_in_the_recorded_run(
     run, command = recorded(way, tmp_path)
     executed = (tmp_path / "executed").read_text().split() if way != "denied" else []
     assert run.human_inputs == tuple(TYPED[way].split())
+    said = [step for step in run.steps if step.kind is StepKind.MESSAGE]
+    answers = [(question, step) for question, step in pairwise(said) if step.text in {"yes", "no"}]
+    assert answers, "a person's answer is a message"
+    assert all(step.in_reply_to == question.message_id for question, step in answers)
     assert run.outcome == ("failure" if way == "thread" else "success")
     (tmp_path / "executed").unlink(missing_ok=True)
     asked = len(server.requests)
