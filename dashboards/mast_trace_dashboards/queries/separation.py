@@ -11,10 +11,7 @@ from mast_trace_dashboards.queries.sql import CODES, END, MODES_EXAMINED, OWNED,
 from mast_trace_judge.patterns.places import NEWEST, PATTERN, PATTERN_ID, PLACES
 
 _IN_RANGE: Final = "RunStart >= {since:DateTime64(3)} AND RunStart < {until:DateTime64(3)}"
-_KNOWN: Final = f"""SELECT toString(ServiceName) AS Service, Outcome = 'failure' AS Failed,
-    arrayMap(i -> toString(i), `Actions.Agent`) AS Agents, arrayMap(i -> toString(i), `Actions.Name`) AS Names
-  FROM ({NEWEST})
-  WHERE {_IN_RANGE} AND {OWNED} AND Outcome IN ('failure', 'success')"""
+# One more action is in every run: it counts the runs of a service.
 _SEPARATED: Final = f"""
 SELECT Service, OfAgent AS Agent, OfAction AS Action, Absent,
     if(Absent, AllFailed - With, With) AS FailedRuns, if(Absent, AllPassed - Without, Without) AS PassedRuns,
@@ -22,27 +19,28 @@ SELECT Service, OfAgent AS Agent, OfAction AS Action, Absent,
     if(FailedRuns = 0, 0., FailedRuns / sqrt(AllFailed * (FailedRuns + PassedRuns))) AS Ochiai,
     {at_least("[FailedRuns]", "[AllFailed]", "[FailedRuns + PassedRuns]", "[AllFailed + AllPassed]")}[1] AS PValue
 FROM (
-  SELECT a.Service AS Service, a.OfAgent AS OfAgent, a.OfAction AS OfAction, toInt64(a.With) AS With,
-    toInt64(a.Without) AS Without, toInt64(t.AllFailed) AS AllFailed, toInt64(t.AllPassed) AS AllPassed
+  SELECT *, max(With * OfAll) OVER (PARTITION BY Service) AS AllFailed,
+    max(Without * OfAll) OVER (PARTITION BY Service) AS AllPassed
   FROM (
-    SELECT Service, OfAgent, OfAction, countIf(Failed) AS With, countIf(NOT Failed) AS Without
-    FROM ({_KNOWN}) ARRAY JOIN Agents AS OfAgent, Names AS OfAction
-    GROUP BY Service, OfAgent, OfAction
-  ) AS a
-  INNER JOIN (
-    SELECT Service, countIf(Failed) AS AllFailed, countIf(NOT Failed) AS AllPassed
-    FROM ({_KNOWN}) GROUP BY Service
-  ) AS t ON t.Service = a.Service
-  WHERE AllFailed > 0 AND AllPassed > 0
+    SELECT toString(ServiceName) AS Service, OfAgent, OfAction, OfAll, toInt64(countIf(Outcome = 'failure')) AS With,
+      toInt64(countIf(Outcome = 'success')) AS Without
+    FROM ({NEWEST})
+    ARRAY JOIN arrayPushFront(arrayMap(i -> toString(i), `Actions.Agent`), '') AS OfAgent,
+      arrayPushFront(arrayMap(i -> toString(i), `Actions.Name`), '') AS OfAction,
+      arrayPushFront(arrayMap(i -> 0, `Actions.Name`), 1) AS OfAll
+    WHERE {_IN_RANGE} AND {OWNED} AND Outcome IN ('failure', 'success')
+    GROUP BY Service, OfAgent, OfAction, OfAll
+  )
 )
 ARRAY JOIN [false, true] AS Absent
-WHERE FailedRuns + PassedRuns > 0 AND FailedRuns + PassedRuns < AllFailed + AllPassed"""
+WHERE OfAll = 0 AND AllFailed > 0 AND AllPassed > 0
+  AND FailedRuns + PassedRuns > 0 AND FailedRuns + PassedRuns < AllFailed + AllPassed"""
 
 SEPARATING_ACTIONS: Final = Query(
     name="separating_actions",
     meaning="Agents and actions that separate failed from successful runs, of recorded outcomes, by service.",
     template=f"""
-SELECT Service, Agent, Action, Absent, FailedRuns, PassedRuns, AllFailed, AllPassed, Ochiai, PValue, Corrected
+SELECT *
 FROM ({with_holm(_SEPARATED, "PValue", "Corrected", "Service")})
 WHERE Corrected < {{below:Float64}}
 ORDER BY PValue, Ochiai DESC, Service, Agent, Action, Absent

@@ -151,9 +151,9 @@ _OPEN = f"""SELECT groupUniqArray(s.RunKey)
     SELECT RunKey, LastSeen, 1 AS Started FROM mast_run_states
     WHERE {_IN_RANGE} AND {OF_PROGRAMS}
     UNION ALL
+    WITH {_FIRST_SEEN} AS seen
     SELECT RunKey, LastSeen, 0 AS Started FROM mast_run_states
-    WHERE Day >= toDate({_FIRST_SEEN}) - 1 AND LastSeen > {_FIRST_SEEN} AND NOT ({_IN_RANGE})
-      AND {OF_PROGRAMS}
+    WHERE Day >= toDate(seen) - 1 AND LastSeen > seen AND NOT ({_IN_RANGE}) AND {OF_PROGRAMS}
   ) AS s
   LEFT JOIN (
     SELECT RunKey, RunSeen FROM mast_findings WHERE {STARTED}
