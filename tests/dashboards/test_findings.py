@@ -36,8 +36,6 @@ def told(store: Store) -> dict[str, list[dict[str, Any]]]:
 def test_a_run_that_is_judged_again_changes_no_number(store: Store) -> None:
     results: list[Any] = []
     rows = store_runs(store)
-    runs = {row["TraceId"]: row for row in store.query("SELECT * FROM mast_runs")}
-    rows = [{**row, **facts(runs[row["TraceId"]])} for row in rows]
     store.insert("mast_verdicts", rows)
     results.append(told(store))
     later = {"JudgeVersion": "again", "JudgedAt": rows[0]["JudgedAt"] + timedelta(hours=1)}
@@ -67,15 +65,3 @@ def test_a_run_is_in_the_same_state_whatever_the_list_is_filtered_by(store: Stor
     assert "judged" in {run["State"] for run in unfiltered}
     services = sorted({run["ServiceName"] for run in unfiltered})
     assert QUERIES["runs"].run(store, services=services) == unfiltered
-
-
-def facts(run: dict[str, Any]) -> dict[str, Any]:
-    """The metadata of a run that the judge stores beside its verdict."""
-    return {
-        "RunSeen": run["LastSeen"],
-        "RunSpans": run["Spans"],
-        "RunErrors": run["Errors"],
-        "RunAgents": run["Agents"],
-        "RunModels": run["Models"],
-        "RunOutcome": run["Outcome"],
-    }

@@ -120,10 +120,24 @@ def verdict(store: Store, number: int) -> dict[str, Any]:
 
 
 def store_runs(store: Store) -> list[dict[str, Any]]:
-    """Stores the four runs, and returns verdicts on three of them."""
+    """Stores the four runs, and returns verdicts on three of them, which say what the runs were."""
     for number in RUNS:
         store.insert("otel_traces", spans(number))
-    return [verdict(store, number) for number in VERDICTS]
+    runs = {row["TraceId"]: row for row in store.query("SELECT * FROM mast_runs")}
+    judged = [verdict(store, number) for number in VERDICTS]
+    return [{**row, **facts(runs[row["TraceId"]])} for row in judged]
+
+
+def facts(run: dict[str, Any]) -> dict[str, Any]:
+    """The metadata of a run that the judge stores beside its verdict."""
+    return {
+        "RunSeen": run["LastSeen"],
+        "RunSpans": run["Spans"],
+        "RunErrors": run["Errors"],
+        "RunAgents": run["Agents"],
+        "RunModels": run["Models"],
+        "RunOutcome": run["Outcome"],
+    }
 
 
 @pytest.fixture(scope="module")

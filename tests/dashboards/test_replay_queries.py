@@ -172,11 +172,17 @@ def test_numbers_of_decisive_errors_follow_the_proof(store: Store) -> None:
 
 
 def test_failed_runs_by_conclusion_with_their_cost(store: Store) -> None:
-    """One of the judged runs failed."""
+    """Two of the judged runs failed."""
     (row,) = QUERIES["confirmed_decisive"].run(store)
-    assert (row["Conclusion"], row["Runs"], row["Replays"]) == ("untested", 1, 0)
+    assert (row["Conclusion"], row["Runs"], row["Replays"]) == ("untested", 2, 0)
     record_confirmation(store, replayed(store, 2), CONCLUSIONS["another step"])
-    (row,) = QUERIES["confirmed_decisive"].run(store)
-    assert (row["Conclusion"], row["Runs"], row["Failures"], row["Share"]) == ("confirmed", 1, 1, 1)
+    row, rest = QUERIES["confirmed_decisive"].run(store)
+    assert (rest["Conclusion"], rest["Runs"], rest["Replays"]) == ("untested", 1, 0)
+    assert (row["Conclusion"], row["Runs"], row["Failures"], row["Share"]) == (
+        "confirmed",
+        1,
+        2,
+        0.5,
+    )
     assert (row["Confirmed"], row["Replays"], row["LiveCalls"]) == (1, 5, 4 * 50 + 99)
     assert row["CostUsd"] == pytest.approx(4 * 9 + 99)
