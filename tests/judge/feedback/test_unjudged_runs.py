@@ -57,7 +57,7 @@ def test_a_run_that_a_model_is_reading_is_judged_once_there_is_a_lesson(store: S
     judge(store, method="reading")
     told = answer(store, Wanted(run=RUN))
     assert told.text
-    # What people say of another project's run of this id teaches nothing here.
+    # Labels of another project's run of this id teach nothing here.
     save_labels(store, [HumanLabel(RUN, "ann", decisive_step=0, project="other")])
     assert answer(store, Wanted(run=RUN)) == told
 

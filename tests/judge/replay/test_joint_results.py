@@ -109,7 +109,7 @@ class Shop:
         self._known: dict[ReplayArm, tuple[str, Sequence[LiveCall]]] = {}
         self._number = 0
         self.run = self._recorded()
-        while self.run.steps[PRICED].tool != "price":  # of two threads either may begin first
+        while self.run.steps[PRICED].tool != "price":  # either of two threads may begin first
             self.run = self._recorded()
 
     def _recorded(self) -> Trajectory:
