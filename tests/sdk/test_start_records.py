@@ -237,9 +237,9 @@ class TestEndOfRun:
     """The spans of a run that has ended do not wait for others."""
 
     def test_leave_at_once(self, receiver: Receiver) -> None:
-        """Start records and ended runs leave at once, though spans may wait for a minute; what ends soon after shares a request."""
+        """Open and ended runs leave soon, though spans may wait for a minute; what ends soon after shares a request and has no record."""
         settings = SDKSettings.resolve(endpoint=receiver.url)
-        limits = DeliveryLimits(delay=60.0, pace=60.0)
+        limits = DeliveryLimits(delay=60.0, pace=2.0)
         queue = SpanQueue(receiver.url, lambda: open_transport(settings), limits=limits)
         telemetry = Telemetry(make_provider("desk", queue))
         try:
@@ -257,6 +257,7 @@ class TestEndOfRun:
             queue.shutdown()
         assert receiver.names[2:] == ["invoke_workflow next", "invoke_workflow last"]
         assert len(receiver.accepted) == 2
+        assert [record.body.string_value for record in receiver.logs] == ["invoke_workflow refund"]
 
     def test_of_a_run_that_is_not_sampled_nothing_leaves(self, receiver: Receiver) -> None:
         """A sampler may have spans recorded for others' processors alone."""

@@ -38,8 +38,8 @@ class DeliveryLimits:
         queue_spans: number of spans in the queue; likewise.
         retry_for: seconds after which a request is given up that the collector defers each time.
         exit: seconds by which delivery may delay the end of the program.
-        pace: least seconds between two requests that are sent at once: at the beginning of a run
-            and at its end.
+        pace: seconds that the record of a run's beginning waits, and least seconds between two requests
+            at the ends of runs.
         worker_wait: seconds by which delivery may delay the end of a run in a worker process that
             is about to be terminated.
     """

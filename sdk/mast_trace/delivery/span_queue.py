@@ -81,7 +81,7 @@ class SpanQueue(SpanProcessor):
             self._sender.wait_for_delivery()
 
     def run_started(self, root: ReadableSpan) -> None:
-        """Take the root of a run that has begun; its record is sent at once."""
+        """Take the root of a run that has begun; its record is sent soon."""
         if root.context is None or not root.context.trace_flags.sampled:
             return
         self._sender.announce(snapshot(root))

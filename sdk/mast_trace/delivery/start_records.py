@@ -92,8 +92,9 @@ def _record(span: EncodedSpan) -> LogRecord:
 class StartRecords:
     """The start records of one process that are not delivered yet.
 
-    A record is tried at once. One that finds no collector waits until spans have found it. An
-    endpoint that takes no log records, as many do not, is sent none for a while.
+    A record waits for `DeliveryLimits.pace`: a run that has ended by then needs none, and later its agents
+    mostly wait for a model. One that finds no collector waits until spans have found it. An endpoint that
+    takes no log records, as many do not, is sent none for a while.
 
     Args:
         limits: see `DeliveryLimits`.
@@ -119,16 +120,21 @@ class StartRecords:
         """Return whether one of the first ``until`` records is untried, or on its way."""
         return self._tried < until and bool(self._untried or self._sending)
 
-    def add(self, root: ReadableSpan) -> None:
-        """Take the root of a run that has begun."""
+    def add(self, root: ReadableSpan) -> float:
+        """Take the root of a run that has begun; return the time at which a request is due, or infinity."""
+        now = time.monotonic()
         identity = _id_of(root)
         self.added += 1
         self._open[identity] = None
         if len(self._open) > _MOST_ROOTS:
             del self._open[next(iter(self._open))]
-        if time.monotonic() >= self._silent_until:
-            self._keep(identity, (root, estimated_size(root)))
-            self._untried.add(identity)
+        if now < self._silent_until:
+            return float("inf")
+        if not self._untried:
+            self._next = max(self._next, now + self._limits.pace)
+        self._keep(identity, (root, estimated_size(root)))
+        self._untried.add(identity)
+        return self._next
 
     def ended(self, span: ReadableSpan) -> bool:
         """Take note that a span ended; return whether it was the root of a run.

@@ -54,6 +54,7 @@ class SpanSender:
         self._bytes = 0
         self._due = 0.0
         self._hurried_at = float("-inf")
+        self._wakes_at = float("-inf")  # while the thread does not wait
         self._starts = StartRecords(limits)
         self._taken = 0
         self._settled = 0
@@ -71,10 +72,7 @@ class SpanSender:
         with self._changed:
             if self._deadline is not None:
                 return
-            self._starts.add(root)
-            if self._thread is None:
-                self._start()
-            self._changed.notify_all()
+            self._wake_by(self._starts.add(root))
 
     def put(self, span: ReadableSpan) -> bool:
         """Take an ended span; return whether a run ends with it."""
@@ -100,11 +98,16 @@ class SpanSender:
             self._taken += 1
             if ends_run:  # the record is sent soon, so that it is kept if the process is killed
                 self._due = min(self._due, max(now, self._hurried_at + limits.pace))
-            if self._thread is None:
-                self._start()
-            elif len(self._waiting) == 1 or self._batch_is_full() or ends_run:
-                self._changed.notify_all()
+            self._wake_by(now if self._batch_is_full() else self._due)
             return ends_run
+
+    def _wake_by(self, due: float) -> None:
+        """Wake the thread unless it will wake in time: each waking takes the interpreter from the agents."""
+        if self._thread is None:
+            self._start()
+        elif due < self._wakes_at:
+            self._wakes_at = due
+            self._changed.notify_all()
 
     def flush(self, timeout: float) -> bool:
         """Send at once; return whether all spans since the previous flush were accepted."""
@@ -200,7 +203,10 @@ class SpanSender:
                     return True
                 if self._deadline is not None:
                     return False
-                self._changed.wait(min(times, default=None))
+                left = min(times, default=None)
+                self._wakes_at = float("inf") if left is None else now + left
+                self._changed.wait(left)
+                self._wakes_at = float("-inf")
 
     def _due_in(self, now: float) -> float | None:
         """Return the seconds until the next batch; None if there is none."""
