@@ -1,14 +1,16 @@
-"""Costs in words, also of listed runs: an unknown price is said, and never taken as 0."""
+"""Costs of listed runs and of all runs by their parts, and costs in words: an unknown price is said, and never taken as 0."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
+from functools import partial
 from math import floor, log10
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.queries.query import side_by_side
 from mast_trace_dashboards.queries.runs import run_key
 
 if TYPE_CHECKING:
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
 
 _LEAST: Final = 0.000001
 
+_NO_CALLS: Final[dict[str, Any]] = {
+    name: None if "Nullable" in column.type else [] if "Array" in column.type else 0
+    for name, column in QUERIES["costs"].columns.items()
+    if name != "Part"
+}
 _AROUND: Final = timedelta(seconds=1)
 """Times in questions are in milliseconds."""
 
@@ -91,3 +98,36 @@ def listed_costs(store: Store, rows: Sequence[Mapping[str, Any]]) -> dict[str, L
         for row in found
         if (key := run_key(row)) in quality
     }
+
+
+def costs_of(
+    store: Store, parts: Sequence[str], *, limit: int = 100, **given: Any
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the cost of runs in all (``total``, one row) and by each part, the most expensive first.
+
+    Args:
+        store: the database; one project's, if only that may be seen.
+        parts: of the query `costs`, ``tool`` and ``mode``; ``time`` has a row of each stretch, in order, with its ``Time``.
+        limit: most rows of another part.
+        given: parameters of the query `costs`.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    alone = [part for part in parts if part in {"tool", "mode"}]
+    owners = {name: value for name, value in given.items() if name != "bucket"}
+    rows, *others = side_by_side(
+        partial(QUERIES["costs"].run, store, parts=["total", *parts], **given),
+        *(partial(QUERIES[f"cost_by_{part}"].run, store, limit=limit, **owners) for part in alone),
+    )
+    found: dict[str, list[dict[str, Any]]] = {part: [] for part in ("total", *parts)}
+    for row in rows:
+        found[row.pop("Part")].append(row)
+    for row in found.get("time", ()):
+        row["Time"] = datetime.fromtimestamp(int(row["Key"]), timezone.utc)
+    cut = {part: some[:limit] for part, some in found.items() if part != "time"}
+    if "time" in found:
+        found["time"].sort(key=lambda row: row["Time"])
+    found |= cut | dict(zip(alone, others, strict=True))
+    found["total"] = found["total"] or [_NO_CALLS]
+    return found

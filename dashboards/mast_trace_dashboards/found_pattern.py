@@ -150,7 +150,7 @@ def cost(row: Mapping[str, Any], found: Mapping[str, Any], priced: int) -> str:
 
     Args:
         row: of the query `patterns`.
-        found: the row of `cost_totals` on these runs; empty if unknown.
+        found: the total of the query `costs` on these runs; empty if unknown.
         priced: number of these runs.
     """
     if not found.get("Calls"):
@@ -249,7 +249,7 @@ def said_of(found: FoundPattern, cost_row: Mapping[str, Any]) -> list[Part]:
 
     Args:
         found: the pattern.
-        cost_row: the row of `cost_totals` on its newest runs; empty if unknown.
+        cost_row: the total of the query `costs` on its newest runs; empty if unknown.
     """
     row = found.row
     named_or_not = [Sentence(said) for said in (named(row), nameless(row)) if said]
@@ -299,11 +299,12 @@ def _run_cells(run: Mapping[str, Any]) -> list[Line]:
 
 
 def cost_of(store: Store, found: FoundPattern) -> Mapping[str, Any]:
-    """Return the row of `cost_totals` on a pattern's newest runs; empty if there are none."""
+    """Return the total of the query `costs` on a pattern's newest runs; empty if there are none."""
     only = [run["TraceId"] for run in found.runs]
     if not only:  # The query takes no ids for all runs.
         return {}
-    return QUERIES["cost_totals"].one(store, only=only, projects=[found.row["Project"]]) or {}
+    asked = {"only": only, "projects": [found.row["Project"]], "parts": ["total"]}
+    return QUERIES["costs"].one(store, **asked) or {}
 
 
 def set_state(

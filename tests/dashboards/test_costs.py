@@ -16,8 +16,10 @@ from stores import new_store
 from mast_trace.exceptions import StorageError
 from mast_trace.trajectory import SpanRecord
 from mast_trace_collector.storage.runs import run_summary
-from mast_trace_dashboards.cost_words import listed_costs
-from mast_trace_dashboards.queries import QUERIES
+from mast_trace_dashboards.cost_words import costs_of, listed_costs
+from mast_trace_dashboards.queries import QUERIES, query
+from mast_trace_dashboards.queries.query import SummedQuery
+from mast_trace_dashboards.queries.sql import BEGINNING, END
 from mast_trace_dashboards.stored_run import StoredRun
 from mast_trace_dashboards.web.finding.run_costs import run_costs
 from mast_trace_judge.confirmation import Confirmation
@@ -148,8 +150,7 @@ def store(
 
 
 def totals(store: Store, *runs: str) -> dict[str, Any]:
-    row = QUERIES["cost_totals"].one(store, only=list(runs))
-    assert row is not None
+    (row,) = costs_of(store, [], only=list(runs))["total"]
     return row
 
 
@@ -177,7 +178,7 @@ def test_a_public_price_is_known(store: Store) -> None:
 
 def test_listed_runs_cost_what_cost_by_run_says(store: Store) -> None:
     only = [RUN, OTHER, "d" * 32]
-    rows = QUERIES["cost_by_run"].run(store, only=only)
+    rows = costs_of(store, ["run"], only=only)["run"]
     wanted = {row["Key"]: (row["Cost"], row["UnpricedCalls"]) for row in rows}
     listed = QUERIES["cost_of_runs"].run(store, only=only)
     assert {row["TraceId"]: (row["Cost"], row["UnpricedCalls"]) for row in listed} == wanted
@@ -194,7 +195,7 @@ def test_listed_runs_cost_what_cost_by_run_says(store: Store) -> None:
 
 def test_an_unknown_price_is_never_zero(store: Store) -> None:
     """A free model costs nothing, one of unknown price has no cost, and comes last."""
-    rows = QUERIES["cost_by_agent"].run(store, only=[RUN])
+    rows = costs_of(store, ["agent"], only=[RUN])["agent"]
     costs = [(row["Key"], row["Cost"]) for row in rows]
     assert costs[1:] == [("helper", 0.0), ("critic", None)]
 
@@ -245,9 +246,11 @@ def test_costs_by_each_key_are_those_of_the_definition(store: Store, asked: Any,
         "model": lambda call: [call.model],
         "mode": lambda call: shown[call.project, call.trace],
     }
-    rows = QUERIES[f"cost_by_{name}"].run(store, **given)
+    rows = costs_of(store, [name], **given)[name]
     wanted = {key: {"Key": key, **sums(of)} for key, of in grouped(calls, keys[name]).items()}
-    assert equal({row["Key"]: row for row in rows}, wanted)
+    assert equal(
+        {row["Key"]: {each: row[each] for each in wanted[row["Key"]]} for row in rows}, wanted
+    )
     order = [
         (-1.0 if row["Cost"] is None else row["Cost"], row["InputTokens"] + row["OutputTokens"])
         for row in rows
@@ -258,15 +261,33 @@ def test_costs_by_each_key_are_those_of_the_definition(store: Store, asked: Any,
 def test_totals_are_those_of_the_definition(store: Store, asked: Any) -> None:
     given, _, calls = asked
     decided = {(call.project, call.trace) for call in calls if call.decided}
-    row = QUERIES["cost_totals"].one(store, **given)
-    assert equal(row, {**sums(calls), "DecidedRuns": len(decided)})
-    days = QUERIES["cost_over_time"].run(store, bucket=86_400, **given)
+    found_of = costs_of(store, ["time"], bucket=86_400, **given)
+    (row,), days = found_of["total"], found_of["time"]
+    assert equal(row, {"Key": "", **sums(calls), "DecidedRuns": len(decided)})
     by_day = grouped(calls, lambda call: [f"{call.at:%Y-%m-%d}"])
     columns = ("Cost", "CostAfter", "UnpricedCalls")
     found = {f"{row['Time']:%Y-%m-%d}": {each: row[each] for each in columns} for row in days}
     assert equal(
         found, {day: {each: sums(of)[each] for each in columns} for day, of in by_day.items()}
     )
+
+
+def test_a_range_of_many_runs_is_summed_in_stretches(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every row is the same, in the same order; a limit counts for each part."""
+    summed = [each for each in QUERIES.values() if isinstance(each, SummedQuery)]
+    assert {each.name for each in summed} >= {"costs", "cost_by_tool", "decisive_by_agent"}
+    limits = (1, 1000)
+    whole = {(each.name, most): each.run(store, limit=most) for each in summed for most in limits}
+    monkeypatch.setattr(query, "MOST_RUNS", 1)
+    assert len(query._stretches(store, BEGINNING, END)) > 1
+    for each in summed:
+        for most in limits:
+            rows = each.run(store, limit=most)
+            wanted = whole[each.name, most]
+            assert len(rows) == len(wanted) > 0
+            assert all(map(equal, rows, wanted)), each.name
 
 
 def test_tools_share_the_call_that_asked_for_them(store: Store, asked: Any) -> None:

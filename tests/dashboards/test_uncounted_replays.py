@@ -36,7 +36,7 @@ OF_IDS: Final = frozenset({"cost_of_runs"})
 OF_VERDICTS: Final = frozenset({"mode_counts", "failure_spike", "label_queue"})
 """A query for each way in which others select verdicts alone."""
 ALIKE: Final = frozenset(
-    {"cost_by_agent", "cost_by_mode", "cost_by_model", "cost_by_tool", "cost_over_time"}
+    {"cost_by_mode", "cost_by_tool"}
     | {"cost_of_calls", "modes_by_model", "runs_by_session", "runs_by_user", "runs_sorted"}
     | {"team_runs"}
 )
@@ -181,7 +181,7 @@ def test_a_call_outside_of_runs_changes_costs_alone(store: Store) -> None:
     store.insert("otel_traces", [{**call, "ParentSpanId": ""}])
     now = numbers(store)
     changed = {name for name in now if now[name] != before[name]}
-    assert "cost_totals" in changed
+    assert "costs" in changed
     assert {name for name in changed if "cost" not in name} == set()
     due = finished_runs(store, judge_version="v", quiet=0.0, idle=0.0)
     assert "e" * 32 not in [run.trace_id for run in due]

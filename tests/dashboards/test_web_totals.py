@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from filled_store import fill
@@ -13,12 +13,14 @@ from stores import new_store
 from mast_trace_collector.config import CollectorConfig
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.web.app import web_app
+from mast_trace_dashboards.web.finding import pages
 from mast_trace_dashboards.web.finding.pages import PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mast_trace_collector.storage import Store
+    from mast_trace_dashboards.web.filters import Filters
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,7 @@ def test_costs_are_shown_by_each_part(store: Store, client: TestClient, age: str
     shown = [part for part in PARTS if f"Cost by {part}" in page]
     assert shown == ([] if age == "24h" else list(PARTS))
     if shown:
-        total = QUERIES["cost_totals"].one(store)
+        total = QUERIES["costs"].one(store, parts=["total"])
         assert total is not None
         assert f"<dd>{total['Calls']:,}</dd>" in page
     assert 'href="/patterns?since=24h"' in client.get("/cost?since=24h").text
@@ -69,3 +71,29 @@ def test_a_run_of_a_clock_that_is_ahead_leaves_the_tiles_of_today(
     assert "in 7 days" in today
     fail("2" * 32, now + timedelta(days=2))
     assert client.get("/week").text == today
+
+
+def test_totals_of_many_runs_are_kept_until_rows_are_erased(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page shows its last count at once with its time; what was erased is in none that is shown."""
+    monkeypatch.setattr("mast_trace_dashboards.web.counts.LARGE", 0)
+    counted: list[str] = []
+    count = pages.cost_of_runs
+
+    def cost_of_runs(store: Store, filters: Filters) -> dict[str, Any]:
+        counted.append(filters.since)
+        return count(store, filters)
+
+    monkeypatch.setattr(pages, "cost_of_runs", cost_of_runs)
+    with TestClient(web_app(store), base_url="http://localhost") as client:
+        fresh = client.get("/cost").text
+        assert "Counted at" not in fresh
+        assert client.get("/cost").text == fresh
+        assert counted == [""]
+        store.command(
+            "INSERT INTO mast_prices (Project, Model, PricedAt) VALUES ('', 'new', now())"
+        )
+        assert "Counted at" in client.get("/cost").text
+        store.command("DELETE FROM mast_prices WHERE Model = 'new'")
+        assert client.get("/cost").text == fresh

@@ -44,11 +44,17 @@ _LATENCY: Final = (
 )
 
 
+def _costs(part: str, select: str, limit: int = 50) -> str:
+    """Return the text on one part of the costs."""
+    return sql("costs", select, parts=f"['{part}']", limit=str(limit))
+
+
 def _by(part: str, description: str) -> Panel:
+    select = _COLUMNS.format(part.capitalize())
     return table(
         f"Cost by {'failure mode' if part == 'mode' else part}",
         description,
-        sql(f"cost_by_{part}", _COLUMNS.format(part.capitalize()), limit="50"),
+        sql("cost_by_mode", select, limit="50") if part == "mode" else _costs(part, select),
         width=12,
         overrides=_DOLLARS,
     )
@@ -67,7 +73,7 @@ COST: Final = Dashboard(
                 "step: calls that began after the step that decided the failure. Retries: calls with the "
                 "same input as the agent's previous call. Sent again: tokens of inputs that the agent's "
                 "previous call had read or written already, at most.",
-                sql("cost_totals", ", ".join(_TOTALS)),
+                _costs("total", ", ".join(_TOTALS)),
                 width=24,
                 overrides=tuple(field_override(name, **shown) for name, shown in _TOTALS.items()),
             ),
@@ -75,7 +81,10 @@ COST: Final = Dashboard(
                 "Cost over time",
                 "Model calls of the runs in the range, by the time of the call. After: calls that began "
                 "after the decisive step. A stretch of time without a known price has no point.",
-                sql("cost_over_time", "Time AS time, Cost, CostAfter AS After"),
+                _costs(
+                    "time", "toDateTime(toUInt32(Key)) AS time, Cost, CostAfter AS After", 10_000
+                )
+                + "\nORDER BY time",
                 unit="currencyUSD",
                 height=10,
             ),
@@ -83,10 +92,8 @@ COST: Final = Dashboard(
                 "Most expensive runs",
                 "Click a run to open it. After: calls that began after the decisive step. Unpriced: calls of "
                 "unknown price, which the cost leaves out.",
-                sql(
-                    "cost_by_run",
-                    f"{_COLUMNS.format('Run')}, InputTokens + OutputTokens AS Tokens",
-                    limit="20",
+                _costs(
+                    "run", f"{_COLUMNS.format('Run')}, InputTokens + OutputTokens AS Tokens", 20
                 ),
                 width=12,
                 overrides=(run_link(), *_DOLLARS, _TOKENS),

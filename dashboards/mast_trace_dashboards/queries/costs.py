@@ -6,11 +6,11 @@ Costs are sums of decimals, without rounding between. Calls count as in the tota
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from mast_trace.semconv import CALL_KIND
 from mast_trace_collector.storage.facts import FACTS, asked, states_of
-from mast_trace_dashboards.queries.query import Column, Param, Query, limit
+from mast_trace_dashboards.queries.query import Column, Param, Query, SummedQuery, limit
 from mast_trace_dashboards.queries.sql import (
     BEGINNING,
     BUCKET,
@@ -83,7 +83,7 @@ def usd(condition: str = "") -> str:
 
 
 _PARAMS: Final = {**RANGE, **OWNERS, **ONLY}
-_SUMS: Final = f"""count() AS Calls, uniqExact(Project, TraceId) AS Runs,
+_SUMS: Final = f"""count() AS Calls, uniqExact(RunKey) AS Runs,
     sum(Sent) AS InputTokens, sum(CacheRead) AS CacheReadTokens, sum(CacheWrite) AS CacheWriteTokens,
     sum(Output) AS OutputTokens, {usd()} AS Cost, countIf(isNull(MicroUsd)) AS UnpricedCalls,
     arraySort(groupUniqArrayIf(20)(Model, isNull(MicroUsd))) AS UnpricedModels,
@@ -112,39 +112,46 @@ _COLUMNS: Final = {
     ),
 }
 
-COST_TOTALS: Final = Query(
-    name="cost_totals",
-    meaning="The cost of runs, and of what came after their decisive steps: one row.",
+
+def _dearest(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the order of rows by cost, the most expensive first and those of unknown price last."""
+    tokens = row["Tokens"] if "Tokens" in row else row["InputTokens"] + row["OutputTokens"]
+    return row.get("Part", ""), row["Cost"] is None, -(row["Cost"] or 0.0), -tokens, row["Key"]
+
+
+COSTS: Final = SummedQuery(
+    name="costs",
+    meaning="The cost of runs, and of what came after their decisive steps: in all, and by its parts, most expensive first.",
     template=f"""
 WITH {ASKED}
-SELECT {_SUMS}, uniqExactIf((Project, TraceId), Decided) AS DecidedRuns
-FROM ({CALLS})""",
-    params=_PARAMS,
-    columns={**_COLUMNS, "DecidedRuns": Column("UInt64", "runs with a decisive step")},
+SELECT part.1 AS Part, part.2 AS Key, {_SUMS}, uniqExactIf(RunKey, Decided) AS DecidedRuns
+FROM ({CALLS})
+ARRAY JOIN arrayFilter(one -> empty({{parts:Array(String)}}) OR has({{parts:Array(String)}}, one.1), [
+    ('total', ''), ('agent', Agent), ('model', Model), ('version', toString(Version)), ('run', TraceId),
+    ('time', toString(toUnixTimestamp(toStartOfInterval(toDateTime(Timestamp), toIntervalSecond({{bucket:UInt32}})))))]) AS part
+GROUP BY Part, Key
+ORDER BY Part, Cost DESC NULLS LAST, InputTokens + OutputTokens DESC, Key
+LIMIT {{limit:UInt32}} BY Part""",
+    params={
+        **_PARAMS,
+        **BUCKET,
+        "parts": Param(
+            "Array(String)", [], "total, agent, model, version, run, time; none means all"
+        ),
+        **limit(10_000),
+    },
+    columns={
+        "Part": Column("String"),
+        "Key": Column(
+            "String",
+            "agent, model, version, run, or the beginning of a stretch of time in seconds; empty if unknown",
+        ),
+        **_COLUMNS,
+        "DecidedRuns": Column("UInt64", "runs with a decisive step"),
+    },
+    order=_dearest,
 )
 
-
-def _by(name: str, column: str, meaning: str) -> Query:
-    """Return a query on the cost by a column of the calls."""
-    return Query(
-        name=f"cost_by_{name}",
-        meaning=f"The cost of runs by {meaning}, most expensive first.",
-        template=f"""
-WITH {ASKED}
-SELECT toString({column}) AS Key, {_SUMS}
-FROM ({CALLS})
-GROUP BY Key
-ORDER BY Cost DESC NULLS LAST, InputTokens + OutputTokens DESC, Key
-LIMIT {{limit:UInt32}}""",
-        params={**_PARAMS, **limit(100)},
-        columns={"Key": Column("String", f"{meaning}; empty if unknown"), **_COLUMNS},
-    )
-
-
-COST_BY_AGENT: Final = _by("agent", "Agent", "agent")
-COST_BY_MODEL: Final = _by("model", "Model", "model")
-COST_BY_VERSION: Final = _by("version", "Version", "version of the service")
-COST_BY_RUN: Final = _by("run", "TraceId", "run")
 
 # A call belongs to the tools that its agent runs after it, before its next call; several share it.
 _TOOLS: Final = f"""SELECT *, 1 / count() OVER (PARTITION BY Project, TraceId, SpanId) AS Share
@@ -159,7 +166,7 @@ _TOOLS: Final = f"""SELECT *, 1 / count() OVER (PARTITION BY Project, TraceId, S
       ON c.RunKey = t.RunKey AND c.Agent = t.Agent AND t.Timestamp >= c.Timestamp
   )"""
 
-COST_BY_TOOL: Final = Query(
+COST_BY_TOOL: Final = SummedQuery(
     name="cost_by_tool",
     meaning="The cost of the model calls that asked for tools, most expensive first.",
     template=f"""
@@ -181,9 +188,10 @@ LIMIT {{limit:UInt32}}""",
         "Cost": Column("Nullable(Float64)", "US dollars, likewise; NULL if no price is known"),
         "UnpricedUses": Column("UInt64", "executions asked for by a call without a known price"),
     },
+    order=_dearest,
 )
 
-COST_BY_MODE: Final = Query(
+COST_BY_MODE: Final = SummedQuery(
     name="cost_by_mode",
     meaning="The cost of the runs that show a failure mode; a run with several counts in each.",
     template=f"""
@@ -203,29 +211,8 @@ ORDER BY Cost DESC NULLS LAST, InputTokens + OutputTokens DESC, Key
 LIMIT {{limit:UInt32}}""",
     params={**_PARAMS, **SHOWN, **limit(100)},
     columns={"Key": Column("String", "code of the failure mode"), **_COLUMNS},
+    order=_dearest,
 )
-
-COST_OVER_TIME: Final = Query(
-    name="cost_over_time",
-    meaning="The cost of model calls in each stretch of time.",
-    template=f"""
-WITH {ASKED}
-SELECT toStartOfInterval(toDateTime(Timestamp), toIntervalSecond({{bucket:UInt32}})) AS Time,
-    {usd()} AS Cost, {usd("After")} AS CostAfter, countIf(isNull(MicroUsd)) AS UnpricedCalls,
-    countIf(After AND isNull(MicroUsd)) AS UnpricedAfter
-FROM ({CALLS})
-GROUP BY Time
-ORDER BY Time""",
-    params={**_PARAMS, **BUCKET},
-    columns={
-        "Time": Column("DateTime", "beginning of the stretch"),
-        "Cost": Column("Nullable(Float64)", "US dollars; NULL if no price is known"),
-        "CostAfter": Column("Nullable(Float64)", "of these, after the decisive step"),
-        "UnpricedCalls": Column("UInt64", "calls whose price is unknown"),
-        "UnpricedAfter": Column("UInt64", "of these, calls after the decisive step"),
-    },
-)
-
 
 COST_OF_CALLS: Final = Query(
     name="cost_of_calls",

@@ -6,7 +6,7 @@ from typing import Final
 
 from mast_trace_collector.storage.facts import FACTS
 from mast_trace_dashboards.queries.costs import ASKED, ONLY
-from mast_trace_dashboards.queries.query import Column, Query, limit
+from mast_trace_dashboards.queries.query import Column, Query, SummedQuery, limit
 from mast_trace_dashboards.queries.sql import (
     CODES,
     MODE_HITS,
@@ -71,7 +71,7 @@ LIMIT {{limit:UInt32}}""",
     },
 )
 
-DECISIVE_BY_AGENT: Final = Query(
+DECISIVE_BY_AGENT: Final = SummedQuery(
     name="decisive_by_agent",
     meaning="Decisive errors of each agent among all that it did, the highest share first.",
     template=f"""
@@ -96,6 +96,8 @@ LIMIT {{limit:UInt32}}""",
         "Errors": Column("UInt64", "of these runs, those whose decisive error is its own"),
         "Share": Column("Float64", "of its acts"),
     },
+    order=lambda row: (-row["Share"], -row["Acts"], row["Agent"]),
+    derived={"Share": lambda row: row["Errors"] / row["Acts"]},
 )
 
 DECISIVE_RULES: Final = Query(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_collector.storage.transient import is_too_large
 
@@ -16,6 +18,15 @@ if TYPE_CHECKING:
 _PLACEHOLDER = re.compile(r"\{(\w+):[^{}]+\}")
 _AT_ONCE = 2
 """Questions of a page that the database answers at the same time."""
+MOST_RUNS: Final = 40_000
+"""Runs whose model calls the embedded engine sums at once in its 1 GiB, beside another question."""
+_MOST_KEYS: Final = 10_000
+_MOST_TEXTS: Final = 20
+"""Texts in a column of texts, in the queries too."""
+_RUNS_BY_HOUR: Final = """
+SELECT toUnixTimestamp(toStartOfHour(Start)) AS Hour, count() AS Runs FROM mast_run_states
+WHERE Start >= {since:DateTime64(3)} AND Start < {until:DateTime64(3)}
+GROUP BY Hour ORDER BY Hour"""
 
 
 @dataclass(frozen=True)
@@ -100,6 +111,64 @@ class Query:
             replacements: parameter name -> SQL; other parameters stay.
         """
         return _PLACEHOLDER.sub(lambda m: replacements.get(m[1], m[0]), self.sql)
+
+
+@dataclass(frozen=True)
+class SummedQuery(Query):
+    """A query on the runs of a range whose rows add up: a range of many runs is asked in stretches, for the memory is limited.
+
+    Texts and times are the keys of its rows. Of each stretch come the first 10,000 rows. Its limit is one of each ``Part``.
+
+    Attributes:
+        order: the key by which rows are sorted, as the text sorts them.
+        derived: columns that are no sums, from a row of sums.
+    """
+
+    order: Callable[[dict[str, Any]], Any] = field(kw_only=True)
+    derived: Mapping[str, Callable[[dict[str, Any]], Any]] = field(default_factory=dict)
+
+    def run(self, store: Store, **given: Any) -> list[dict[str, Any]]:
+        """Return the rows, in the query's order."""
+        values = self.values(**given)
+        stretches = [] if values["only"] else _stretches(store, values["since"], values["until"])
+        if len(stretches) < 2:
+            return super().run(store, **given)
+        sums: dict[tuple[Any, ...], dict[str, Any]] = {}
+        wide = {**given, "limit": max(values["limit"], _MOST_KEYS)}
+        for since, until in stretches:
+            for row in super().run(store, **{**wide, "since": since, "until": until}):
+                key = tuple(value for value in row.values() if isinstance(value, str | datetime))
+                if (known := sums.setdefault(key, row)) is not row:
+                    known.update({name: _sum(known[name], value) for name, value in row.items()})
+        for row in sums.values():
+            row.update({name: derive(row) for name, derive in self.derived.items()})
+        ranks: Counter[Any] = Counter()
+        rows = []
+        for row in sorted(sums.values(), key=self.order):
+            ranks[row.get("Part")] += 1
+            if ranks[row.get("Part")] <= values["limit"]:
+                rows.append(row)
+        return rows
+
+
+def _stretches(store: Store, since: datetime, until: datetime) -> list[tuple[datetime, datetime]]:
+    """Return the parts of a range that hold at most `MOST_RUNS` runs each, or those of one hour."""
+    ends = [since]
+    runs = 0
+    for row in store.query(_RUNS_BY_HOUR, {"since": since, "until": until}):
+        if runs and runs + row["Runs"] > MOST_RUNS:
+            ends.append(datetime.fromtimestamp(row["Hour"], timezone.utc))
+            runs = 0
+        runs += row["Runs"]
+    return list(zip(ends, [*ends[1:], until], strict=True))
+
+
+def _sum(one: Any, other: Any) -> Any:
+    if one is None or other is None:
+        return one if other is None else other
+    if isinstance(one, list):
+        return sorted({*one, *other})[:_MOST_TEXTS]
+    return one if isinstance(one, str | datetime) else one + other
 
 
 def side_by_side(*questions: Callable[[], Any]) -> list[Any]:

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from mast_trace_dashboards.web.pattern_pages import LONGEST, CountCache
+from mast_trace_dashboards.web.counts import LONGEST, CountCache
 
 
 class Clock:

@@ -146,7 +146,7 @@ class TestCost:
         assert (costs.total.calls, costs.total.unpriced) == (3, 1)
         assert sum(each.calls for each in costs.by_step.values()) == 3
         assert [agent for agent, _ in costs.by_agent] == ["buyer"]
-        whole = QUERIES["cost_totals"].one(store, only=[buying.trace_id])
+        whole = QUERIES["costs"].one(store, only=[buying.trace_id], parts=["total"])
         assert whole is not None
         assert costs.total.cost == pytest.approx(whole["Cost"], abs=1e-12)
         assert costs.total.tokens == whole["InputTokens"] + whole["OutputTokens"]

@@ -64,7 +64,7 @@ def view(store: Store) -> Iterator[TestClient]:
 
 def test_a_long_list_has_a_time_of_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page does not wait for a count of what was stored after the last one, and gets it the next time."""
-    monkeypatch.setattr("mast_trace_dashboards.web.pattern_pages.LARGE", 0)
+    monkeypatch.setattr("mast_trace_dashboards.web.counts.LARGE", 0)
     with new_store(tmp_path) as store:
         hours = ((n, NOW - timedelta(hours=n)) for n in (1, 2, 3))
         add_runs(store, (Run(n, code="2.6", tool="search", at=at) for n, at in hours))

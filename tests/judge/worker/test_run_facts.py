@@ -35,7 +35,7 @@ def call(store: Store, trace: str, number: int, at: Any = NOW) -> None:
 
 
 def calls(store: Store) -> dict[str, int]:
-    return {row["Key"]: row["Calls"] for row in QUERIES["cost_by_run"].run(store)}
+    return {row["Key"]: row["Calls"] for row in QUERIES["costs"].run(store, parts=["run"])}
 
 
 def stored(store: Store) -> list[str]:

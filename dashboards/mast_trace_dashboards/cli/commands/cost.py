@@ -12,9 +12,8 @@ from mast_trace.exceptions import StorageError
 from mast_trace_dashboards.cli.open_store import open_store
 from mast_trace_dashboards.cli.options import AsJson, ConfigFile, DataDir, Project, Since, Url
 from mast_trace_dashboards.cli.output import FittedTable, console, plain, print_json, say, warn
-from mast_trace_dashboards.cost_words import cost_words
+from mast_trace_dashboards.cost_words import cost_words, costs_of
 from mast_trace_dashboards.printable import counted
-from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.run_names import parse_time, resolve_run
 from mast_trace_judge.pricing import PriceConfig, store_prices
 
@@ -38,6 +37,9 @@ class Part(str, Enum):
     version = "version"
     mode = "mode"
     run = "run"
+
+
+_USUAL: Final = (Part.agent, Part.model)
 
 
 def cost(
@@ -77,13 +79,8 @@ def cost(
         if run is not None:
             given["only"] = [resolve_run(store, run, project)]
         _renew(store, PriceConfig.load(config), begin)
-        total = QUERIES["cost_totals"].one(store, **given)
-        assert total is not None  # an aggregate without groups has one row
-        parts = by or [Part.agent, Part.model]
-        rows = {
-            part.value: QUERIES[f"cost_by_{part.value}"].run(store, **given, limit=limit)
-            for part in parts
-        }
+        rows = costs_of(store, [part.value for part in by or _USUAL], limit=limit, **given)
+    (total,) = rows.pop("total")
     if as_json:
         print_json({"total": total, **{f"by_{part}": found for part, found in rows.items()}})
     elif not total["Calls"]:

@@ -14,12 +14,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from mast_trace.taxonomy import mode_words
-from mast_trace_dashboards.cost_words import cost_words
+from mast_trace_dashboards.cost_words import cost_words, costs_of
 from mast_trace_dashboards.plugins import sections_of
 from mast_trace_dashboards.queries import QUERIES
 from mast_trace_dashboards.queries.groups import GROUPS
 from mast_trace_dashboards.queries.query import side_by_side
 from mast_trace_dashboards.step_input import seen_at, why_unknown
+from mast_trace_dashboards.web.counts import StoredCounts
 from mast_trace_dashboards.web.filters import AGES, COST, Filters, whole
 from mast_trace_dashboards.web.finding.queue_view import (
     LABELLED,
@@ -334,8 +335,8 @@ class Tile:
     bars: Sequence[float]
 
 
-def week_of(store: Store, filters: Filters) -> list[Tile]:
-    """Return failed and suspect runs, the mode and the agent that fail most, and the cost, of the last `DAYS`.
+def week_of(store: Store, filters: Filters) -> dict[str, Sequence[Tile]]:
+    """Return the tiles of failed and suspect runs, of the mode and the agent that fail most, and of the cost, of the last `DAYS`.
 
     There are none where no run of these days failed or was judged, and no call priced.
 
@@ -356,7 +357,7 @@ def week_of(store: Store, filters: Filters) -> list[Tile]:
     ended, explained, spent = side_by_side(
         partial(QUERIES["outcomes_over_time"].run, store, **given, bucket=86_400),
         partial(QUERIES["found_by_day"].run, store, **given),
-        partial(QUERIES["cost_over_time"].run, store, **given, bucket=86_400),
+        partial(costs_of, store, ["time"], **given, bucket=86_400),
     )
     for row in ended:
         if row["Failures"]:
@@ -365,8 +366,9 @@ def week_of(store: Store, filters: Filters) -> list[Tile]:
     for row in explained:
         bars = found[row["Kind"]].setdefault(row["Value"], [0] * DAYS)
         bars[(row["Day"] - first.date()).days] = row["Runs"]
-    if not (any(found.values()) or spent):
-        return []
+    (total,), days = spent["total"], spent["time"]
+    if not (any(found.values()) or days):
+        return {"tiles": []}
     of_days = Filters(project=filters.project, service=filters.service, since=first.isoformat())
     tiles = []
     for kind, title, chosen in _TILES:
@@ -378,46 +380,72 @@ def week_of(store: Store, filters: Filters) -> list[Tile]:
             words, address = mode_words(value), of_days.with_value(chosen, value)
         tiles.append(Tile(title, words or "-", f"{sum(bars):,} in {DAYS} days", address, bars))
     priced = [0.0] * DAYS
-    for row in spent:
+    for row in days:
         priced[(row["Time"].date() - first.date()).days] = row["Cost"] or 0.0
-    known = sum(priced) if any(row["Cost"] is not None for row in spent) else None
-    words = cost_words(known, sum(row["UnpricedCalls"] for row in spent))
+    words = cost_words(total["Cost"], total["UnpricedCalls"])
     address = of_days.with_value("sort", COST)
     tiles.append(Tile("Cost", words, f"in {DAYS} days", address, priced))
-    return tiles
+    return {"tiles": tiles}
+
+
+_STORED: Final = """
+SELECT (SELECT (count(), max(Seen)) FROM mast_run_facts) AS Facts,
+    (SELECT (count(), max(JudgedAt)) FROM mast_verdicts) AS Verdicts,
+    (SELECT (count(), max(PricedAt)) FROM mast_prices) AS Prices,
+    (SELECT (0, max(LastSeen)) FROM mast_run_states) AS States"""
 
 
 class TotalsPages(StoredPages):
-    """The handlers of these pages."""
+    """The handlers of these pages.
+
+    Args:
+        store: the database; one project's, if only that may be seen.
+        templates: of the pages.
+    """
+
+    def __init__(self, store: Store, templates: Jinja2Templates) -> None:
+        super().__init__(store, templates)
+        self._counts: StoredCounts[dict[str, Any]] = StoredCounts(store, _STORED)
 
     async def week(self, request: Request) -> Response:
         """Answer with the last days in a few tiles, as a part of the list of runs."""
-        tiles = await asyncio.to_thread(week_of, self._store, Filters.of(request.query_params))
-        return self._html(request, "_week.html", tiles=tiles)
+        return await self._counted(request, "_week.html", week_of)
 
     async def agents(self, request: Request) -> Response:
         """Answer with the agents: asserted errors among all that each did, and its cost."""
-        values = await asyncio.to_thread(self._agents, Filters.of(request.query_params))
-        return self._html(request, "agents.html", **values)
+        return await self._counted(request, "agents.html", agents_of)
 
     async def cost(self, request: Request) -> Response:
         """Answer with the cost over time, by its parts, and after the decisive step."""
-        values = await asyncio.to_thread(
-            cost_of_runs, self._store, Filters.of(request.query_params)
-        )
-        return self._html(request, "cost.html", **values)
+        return await self._counted(request, "cost.html", cost_of_runs)
 
-    def _agents(self, filters: Filters) -> dict[str, Any]:
-        given = filters.narrowing
-        rows, costs = side_by_side(
-            partial(QUERIES["decisive_by_agent"].run, self._store, **given),
-            partial(QUERIES["cost_by_agent"].run, self._store, **given),
+    async def _counted(
+        self, request: Request, name: str, count: Callable[[Store, Filters], dict[str, Any]]
+    ) -> Response:
+        """Answer with a count of the runs that the filters of the address name."""
+        filters = Filters.of(request.query_params)
+        counted = await asyncio.to_thread(
+            self._counts.of, (name, filters), partial(count, self._store, filters)
         )
-        spent = {row["Key"]: cost_words(row["Cost"], row["UnpricedCalls"]) for row in costs}
-        for row in rows:
-            row["Errs"] = rate_words(row["Errors"], row["Acts"])
-            row["Cost"] = spent.get(row["Agent"], "-")
-        return {"rows": rows, "filters": filters, "sections": sections_of("agents", self._store)}
+        return self._html(request, name, **counted.made, filters=filters, counted=counted)
+
+
+def agents_of(store: Store, filters: Filters) -> dict[str, Any]:
+    """Return the variables of the page of agents.
+
+    Raises:
+        StorageError: the database does not answer.
+    """
+    given = filters.narrowing
+    rows, costs = side_by_side(
+        partial(QUERIES["decisive_by_agent"].run, store, **given),
+        partial(costs_of, store, ["agent"], **given),
+    )
+    spent = {row["Key"]: cost_words(row["Cost"], row["UnpricedCalls"]) for row in costs["agent"]}
+    for row in rows:
+        row["Errs"] = rate_words(row["Errors"], row["Acts"])
+        row["Cost"] = spent.get(row["Agent"], "-")
+    return {"rows": rows, "sections": sections_of("agents", store)}
 
 
 def cost_of_runs(store: Store, filters: Filters) -> dict[str, Any]:
@@ -426,17 +454,12 @@ def cost_of_runs(store: Store, filters: Filters) -> dict[str, Any]:
     Raises:
         StorageError: the database does not answer.
     """
-    given = filters.narrowing
     bucket = _BUCKETS.get(filters.since, timedelta(days=1)).total_seconds()
-    total, stretches, *parts = side_by_side(
-        partial(QUERIES["cost_totals"].one, store, **given),
-        partial(QUERIES["cost_over_time"].run, store, **given, bucket=int(bucket)),
-        *(partial(QUERIES[f"cost_by_{part}"].run, store, **given, limit=_ROWS) for part in PARTS),
-    )
+    found = costs_of(store, ["time", *PARTS], limit=_ROWS, bucket=int(bucket), **filters.narrowing)
+    (total,), stretches = found.pop("total"), found.pop("time")
     return {
         "total": total,
         "stretches": stretches,
         "most": max((row["Cost"] or 0.0 for row in stretches), default=0.0),
-        "parts": dict(zip(PARTS, parts, strict=True)),
-        "filters": filters,
+        "parts": found,
     }
