@@ -44,7 +44,7 @@ from mast_trace_lab.confirm.confirm import Confirming
 from mast_trace_lab.confirm.preparation import FailedRun, check
 from mast_trace_lab.program.budget import Budget
 from mast_trace_lab.program.forking import LazyParent
-from mast_trace_lab.program.recording import record
+from mast_trace_lab.program.recording import NotRecorded, record
 from mast_trace_lab.program.setup import Setup
 from mast_trace_lab.replay.arm_runner import executing
 
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     Fault = tuple[str, int]
 
 COUNT: Final = 60
+_LONGEST: Final = 90.0
+"""Seconds after which a program has not ended; each takes less than ten."""
 _TASK: Final = 60
 ONE: Final = "one step"
 NONE: Final = ("two sufficient", "systematic", "diffuse", "nothing planted", "by chance")
@@ -219,7 +221,7 @@ class Team:
         self._server.script = Erring(self._model, wrong)
         before, label = len(self._server.requests), f"{self._program.name} {self._voice}"
         (made, *_) = record(
-            self._store, self._command, label=label, timeout=300.0, environment=self._environment
+            self._store, self._command, label=label, timeout=_LONGEST, environment=self._environment
         )
         summary = run_summary(self._store, made.trace_id, project=made.project)
         assert summary is not None
@@ -228,9 +230,12 @@ class Team:
         return Failure(summary, read_alone(self._store, summary), wrong, calls)
 
     def failures(self) -> Iterator[Failure]:
-        """Yield runs that fail by one error, which is made once."""
+        """Yield runs that fail by one error, which is made once; a program that then waits for a person for ever has none."""
         while self._candidates:
-            found = self._record(self._candidates.pop())
+            try:
+                found = self._record(self._candidates.pop())
+            except NotRecorded:
+                continue
             if found.run.outcome == "failure" and len(found.calls) == 1:
                 yield found
 
