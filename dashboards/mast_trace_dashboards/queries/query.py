@@ -115,9 +115,9 @@ class Query:
 
 @dataclass(frozen=True)
 class SummedQuery(Query):
-    """A query on the runs of a range whose rows add up: a range of many runs is asked in stretches, for the memory is limited.
+    """Sums over the runs of a range; many runs are summed in stretches of time, for the memory is limited.
 
-    Texts and times are the keys of its rows. Of each stretch come the first 10,000 rows. Its limit is one of each ``Part``.
+    Texts and times are the keys of its rows. Each stretch gives its first 10,000 rows. The limit is one of each ``Part``.
 
     Attributes:
         order: the key by which rows are sorted, as the text sorts them.
