@@ -20,7 +20,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.settings import ProcessSettings
-from mast_trace_collector.storage.span_sql import field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -231,7 +230,7 @@ _SEEN = f"""
 SELECT Project, Model, Provider
 FROM otel_traces
 WHERE Operation = 'chat' AND Timestamp >= fromUnixTimestamp64Nano({{since:Int64}})
-  AND Timestamp < fromUnixTimestamp64Nano({{until:Int64}}) AND {field("input_tokens")} != ''
+  AND Timestamp < fromUnixTimestamp64Nano({{until:Int64}}) AND (InputTokens > 0 OR OutputTokens > 0)
 GROUP BY Project, Model, Provider
 LIMIT {_MOST_MODELS}"""  # noqa: S608
 _LAST: Final = 2**62

@@ -78,8 +78,9 @@ def cost(
     with open_store(url, data_dir, config) as store:
         if run is not None:
             given["only"] = [resolve_run(store, run, project)]
-        _renew(store, PriceConfig.load(config), begin)
-        rows = costs_of(store, [part.value for part in by or _USUAL], limit=limit, **given)
+        with console(stderr=True).status("Adding up the costs"):
+            _renew(store, PriceConfig.load(config), begin)
+            rows = costs_of(store, [part.value for part in by or _USUAL], limit=limit, **given)
     (total,) = rows.pop("total")
     if as_json:
         print_json({"total": total, **{f"by_{part}": found for part, found in rows.items()}})
