@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from mast_trace.trajectory import SpanRecord, Step, Trajectory, read_trajectory
 from mast_trace_collector.storage.facts import FACTS, WRITTEN, asked, states_of
+from mast_trace_collector.storage.moments import around, nanoseconds
 from mast_trace_collector.storage.removal.thinning import was_left_out
 from mast_trace_collector.storage.run_spans import RECORD_COLUMNS, RunSpans, open_roots, record
 from mast_trace_dashboards.queries import QUERIES
@@ -41,11 +42,11 @@ _MOST_BYTES = 32 * 1024 * 1024
 """Bytes of attributes of the spans that are read for the tasks of several runs."""
 _ASKED = f"""
 SELECT {RECORD_COLUMNS}, toString(Project) AS RunProject FROM otel_traces
-WHERE TraceId IN {{runs:Array(String)}}
+WHERE TraceId IN {{runs:Array(String)}} AND {{then}}
   AND arraySum(text -> length(text), mapValues(SpanAttributes)) < {{most:UInt64}}
   AND (toString(Project), TraceId, SpanId) GLOBAL IN (
     SELECT toString(Project), TraceId, SpanId FROM otel_traces
-    WHERE TraceId IN {{runs:Array(String)}}
+    WHERE TraceId IN {{runs:Array(String)}} AND {{then}}
       AND (Operation = 'invoke_workflow' AND ParentSpanId = '' OR Operation IN ('send_message', 'chat'))
     ORDER BY Timestamp LIMIT 1 BY Project, TraceId, Operation
   )
@@ -84,7 +85,9 @@ class _Read:
     size: int
 
 
-def tasks_of(store: Store, runs: Sequence[str]) -> dict[tuple[str, str], str]:
+def tasks_of(
+    store: Store, runs: Sequence[str], times: Sequence[tuple[datetime, datetime]] = ()
+) -> dict[tuple[str, str], str]:
     """Return the task of each run, by project and run, as its root, its first message or first model call holds it.
 
     For a run whose root has not ended, its start record holds it.
@@ -92,6 +95,7 @@ def tasks_of(store: Store, runs: Sequence[str]) -> dict[tuple[str, str], str]:
     Args:
         store: the database; one project's, if only that may be seen.
         runs: their ids.
+        times: start and end of each run, where they are known; see `around`.
 
     Raises:
         StorageError: the database does not answer.
@@ -99,11 +103,12 @@ def tasks_of(store: Store, runs: Sequence[str]) -> dict[tuple[str, str], str]:
     if not runs:
         return {}
     most = _MOST_BYTES // len(runs)
-    given = {"runs": sorted(set(runs)), "most": most}
+    then, bounds = around((nanoseconds(start), nanoseconds(end)) for start, end in times)
+    given = {"runs": sorted(set(runs)), "most": most, **bounds}
     spans: dict[tuple[str, str], list[SpanRecord]] = {}
-    for row in store.query(_ASKED, given):
+    for row in store.query(_ASKED.replace("{then}", then), given):
         spans.setdefault((row["RunProject"], row["TraceId"]), []).append(record(row))
-    for key, root in open_roots(store, runs, most=most).items():
+    for key, root in open_roots(store, runs, times=times, most=most).items():
         spans.setdefault(key, []).append(root)
     return {key: read_trajectory(found).task for key, found in spans.items()}
 

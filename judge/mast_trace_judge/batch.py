@@ -94,7 +94,9 @@ def judge_chunk(
     """
     if all(run.spans <= MOST_SPANS for run in runs):
         try:
-            spans = spans_of(store, [run.trace_id for run in runs])
+            spans = spans_of(
+                store, [run.trace_id for run in runs], [(run.start, run.end) for run in runs]
+            )
         except Exception:  # noqa: BLE001 - each run is read alone, and fails alone
             spans_of(store, [_NO_RUN])  # raises where the failure is not about these runs
         else:

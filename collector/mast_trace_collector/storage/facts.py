@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from mast_trace_collector.storage.moments import in_time, within
+from mast_trace_collector.storage.moments import around
 from mast_trace_collector.storage.removal.tombstones import keys_params
 from mast_trace_collector.storage.schema_templates import SchemaOptions, facts_of_stored_spans
 from mast_trace_collector.storage.store import WRITE_SETTINGS, Store
@@ -53,8 +53,6 @@ FROM (SELECT arrayJoin(arrayZip({{projects:Array(String)}}, {{ids:Array(String)}
     {{seen:Array(Int64)}}, {{ends:Array(Int64)}})) AS run) AS r
 LEFT JOIN ({{facts}}) AS f ON f.Project = run.1 AND f.TraceId = run.2"""  # noqa: S608
 _ALL: Final = 2**32
-_MARGIN: Final = 3600 * 10**9
-"""Nanoseconds around runs in which their spans are looked for."""
 
 
 def asked(runs: str) -> str:
@@ -103,10 +101,8 @@ def write_facts(store: Store, runs: Sequence[Row]) -> None:
     Raises:
         StorageError: the database does not answer, or it is too much at once.
     """
-    first = within(min(row["Begin"] for row in runs) - _MARGIN)
-    last = within(max(row["End"] for row in runs) + _MARGIN)
-    # Days are partitions: without a time, each of them is searched for each run.
-    of = f"TraceId IN {{ids:Array(String)}} AND {in_time(first, last)}"
+    then, bounds = around((row["Begin"], row["End"]) for row in runs)
+    of = f"TraceId IN {{ids:Array(String)}} AND {then}"
     facts = facts_of_stored_spans(SchemaOptions(database=store.database), of)
     store.command(
         _INSERT.replace("{facts}", facts),
@@ -114,8 +110,7 @@ def write_facts(store: Store, runs: Sequence[Row]) -> None:
             **keys_params([(row["OfProject"], row["OfTrace"]) for row in runs]),
             "seen": [row["Seen"] for row in runs],
             "ends": [row["End"] for row in runs],
-            "first": first,
-            "last": last,
+            **bounds,
         },
         settings=WRITE_SETTINGS,
     )

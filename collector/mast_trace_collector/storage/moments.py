@@ -8,6 +8,7 @@ should read.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from typing import Final
 
@@ -20,6 +21,8 @@ _STORED: Final = (
 )
 _FIRST_DAY: Final = 0
 _LAST_DAY: Final = 65_535 * 86_400 * 10**9
+_MARGIN: Final = 3600 * 10**9
+"""Nanoseconds around runs in which their spans are looked for: some may have come since."""
 _BY_DAY: Final = "Timestamp >= fromUnixTimestamp64Nano({first:Int64}) AND Timestamp <= fromUnixTimestamp64Nano({last:Int64})"
 _COMPARED: Final = (
     datetime(1970, 1, 1, tzinfo=timezone.utc),
@@ -57,6 +60,20 @@ def in_time(first: int, last: int) -> str:
     if first >= _FIRST_DAY and last <= _LAST_DAY:
         return _BY_DAY
     return "toUnixTimestamp64Nano(Timestamp) BETWEEN {first:Int64} AND {last:Int64}"
+
+
+def around(times: Iterable[tuple[int, int]]) -> tuple[str, dict[str, int]]:
+    """Return the condition that a span begins within an hour of some runs, and the values of its parameters.
+
+    Days are partitions: without a time, each of them is searched for each run.
+
+    Args:
+        times: first and last nanosecond of each run; any time if there are none.
+    """
+    known = list(times)
+    first = within(min((begin for begin, _ in known), default=FIRST_NANOSECOND) - _MARGIN)
+    last = within(max((end for _, end in known), default=LAST_NANOSECOND) + _MARGIN)
+    return in_time(first, last), {"first": first, "last": last}
 
 
 def _within(moment: datetime, first: datetime, last: datetime) -> datetime:

@@ -9,13 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from mast_trace import semconv
 from mast_trace.trajectory import SpanRecord, with_events
-from mast_trace_collector.storage.moments import FIRST_NANOSECOND, LAST_NANOSECOND, in_time, within
+from mast_trace_collector.storage.moments import (
+    FIRST_NANOSECOND,
+    LAST_NANOSECOND,
+    around,
+    in_time,
+    nanoseconds,
+    within,
+)
 from mast_trace_collector.storage.span_sql import literal
 
 if TYPE_CHECKING:
@@ -36,12 +44,12 @@ SELECT TraceId, SpanId, '' AS ParentSpanId, Body AS Name, toUnixTimestamp64Nano(
     toUInt64(0) AS Duration, LogAttributes AS SpanAttributes, 'Unset' AS Status, '' AS StatusMessage,
     toString(ServiceName) AS Service, ScopeName, toString(Project) AS RunProject
 FROM otel_logs
-WHERE TraceId IN {{traces:Array(String)}} AND SpanId != ''
+WHERE TraceId IN {{traces:Array(String)}} AND SpanId != '' AND {{then}}
   AND if(EventName != '', EventName, LogAttributes['event.name']) = {literal(semconv.RUN_START)}
   AND ({{project:Nullable(String)}} IS NULL OR Project = {{project:Nullable(String)}})
   AND (toString(Project), TraceId, SpanId) GLOBAL NOT IN (
     SELECT toString(Project), TraceId, SpanId FROM otel_traces
-    WHERE TraceId IN {{traces:Array(String)}}
+    WHERE TraceId IN {{traces:Array(String)}} AND {{then}}
   )
   AND arraySum(text -> length(text), mapValues(LogAttributes)) < {{most:UInt64}}
 ORDER BY Timestamp, SpanId
@@ -126,6 +134,7 @@ def open_roots(
     trace_ids: Sequence[str],
     *,
     project: str | None = None,
+    times: Iterable[tuple[datetime, datetime]] = (),
     most: int = _MOST_BYTES,
     settings: Mapping[str, Any] | None = None,
 ) -> dict[tuple[str, str], SpanRecord]:
@@ -135,6 +144,7 @@ def open_roots(
         store: the database.
         trace_ids: of the runs.
         project: of the runs; any project if absent.
+        times: start and end of each run, where they are known; see `around`.
         most: bytes of a record's attributes; longer records are left out.
         settings: of the query; not every reader may change them.
 
@@ -143,10 +153,11 @@ def open_roots(
     """
     if not trace_ids:
         return {}
-    given = {"traces": sorted(set(trace_ids)), "project": project, "most": most}
+    then, bounds = around((nanoseconds(start), nanoseconds(end)) for start, end in times)
+    given = {"traces": sorted(set(trace_ids)), "project": project, "most": most, **bounds}
     return {
         (row["RunProject"], row["TraceId"]): replace(record(row), is_open=True)
-        for row in store.query(_OPEN_ROOTS, given, settings=settings)
+        for row in store.query(_OPEN_ROOTS.replace("{then}", then), given, settings=settings)
     }
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from mast_trace.trajectory import SpanRecord, vocabulary
+from mast_trace_collector.storage.moments import around, nanoseconds
 from mast_trace_collector.storage.removal.tombstones import refuse_erased
 from mast_trace_collector.storage.run_spans import RECORD_COLUMNS, open_roots, record
 
@@ -147,7 +148,7 @@ _MOST_BYTES = 128 * 1024 * 1024
 _SPANS = f"""
 SELECT {RECORD_COLUMNS}, toString(Project) AS RunProject
 FROM otel_traces
-WHERE TraceId IN {{traces:Array(String)}}
+WHERE TraceId IN {{traces:Array(String)}} AND {{then}}
 ORDER BY ReceivedAt DESC
 LIMIT 1 BY Project, TraceId, SpanId
 SETTINGS max_result_bytes = {_MOST_BYTES}
@@ -306,20 +307,29 @@ def run_summary(store: Store, trace_id: str, *, project: str | None = None) -> R
     return summary_of(rows[0]) if rows else None
 
 
-def spans_of(store: Store, trace_ids: Sequence[str]) -> dict[tuple[str, str], list[SpanRecord]]:
+def spans_of(
+    store: Store, trace_ids: Sequence[str], times: Sequence[tuple[datetime, datetime]] = ()
+) -> dict[tuple[str, str], list[SpanRecord]]:
     """Return the spans of some runs by project and trace id; of duplicate spans, the latest.
 
     Where only the beginning of a run is known, its start record replaces the root (`open_roots`).
+
+    Args:
+        store: the database.
+        trace_ids: of the runs.
+        times: start and end of each run, where they are known; see `around`.
 
     Raises:
         StorageError: the database does not answer, or the spans exceed the limit of memory:
             `RunSpans` reads any run.
     """
     spans: dict[tuple[str, str], list[SpanRecord]] = defaultdict(list)
-    for row in store.query(_SPANS, {"traces": sorted(set(trace_ids))}) if trace_ids else ():
+    then, bounds = around((nanoseconds(start), nanoseconds(end)) for start, end in times)
+    given = {"traces": sorted(set(trace_ids)), **bounds}
+    for row in store.query(_SPANS.replace("{then}", then), given) if trace_ids else ():
         spans[row["RunProject"], row["TraceId"]].append(record(row))
-    bounds = {"max_result_bytes": _MOST_BYTES}
-    for key, root in open_roots(store, trace_ids, settings=bounds).items():
+    limits = {"max_result_bytes": _MOST_BYTES}
+    for key, root in open_roots(store, trace_ids, times=times, settings=limits).items():
         spans[key].append(root)
     return spans
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace.taxonomy import FAILURE_MODES
 from mast_trace_collector.storage.facts import FACTS, asked, states_of
-from mast_trace_collector.storage.moments import in_time, within
+from mast_trace_collector.storage.moments import around
 from mast_trace_collector.storage.removal.tombstones import AT_ONCE, insert_living
 from mast_trace_collector.storage.transient import is_transient
 from mast_trace_judge.store.apart import apart
@@ -224,8 +224,6 @@ TABLE: Final = "mast_pattern_runs"
 _BEGINNING: Final = datetime(1970, 1, 2, tzinfo=timezone.utc)
 _SKEW: Final = timedelta(minutes=15)
 """Verdicts of several workers become visible in another order than that of their times."""
-_MARGIN: Final = 3600 * 10**9
-"""Nanoseconds around runs in which their spans are looked for."""
 _NO_RUN: Final = {"Project": "", "TraceId": "-", "Begin": 0, "End": 0}
 _CODES: Final = list(FAILURE_MODES)
 COUNTS: Final = (2, 3, 4, 5, 8, 16)
@@ -366,16 +364,12 @@ class PatternIndexer:
     def _write(self, due: Sequence[Mapping[str, Any]]) -> None:
         """Write the rows of some runs in one insert."""
         wanted = {(row["Project"], row["TraceId"]) for row in due}
-        first = within(min(row["Begin"] for row in due) - _MARGIN)
-        last = within(max(row["End"] for row in due) + _MARGIN)
+        then, bounds = around((row["Begin"], row["End"]) for row in due)
         given = {
             "traces": sorted({trace for _, trace in wanted}),
             "projects": sorted({project for project, _ in wanted}),
-            "first": first,
-            "last": last,
+            **bounds,
         }
-        # Days are partitions: without a time, each of them is searched for each run.
-        then = in_time(first, last)
         spans: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = defaultdict(dict)
         for row in self._store.query(_SPANS.replace("{then}", then), given):
             spans[row["OfProject"], row["TraceId"]][row["SpanId"]] = row

@@ -19,7 +19,8 @@ MOST: Final = 20
 _READ: Final = 30
 """The newest good runs that are read; those of the nearest tasks are compared."""
 _FOUND: Final = 200
-_DAYS: Final = 30
+_DAYS: Final = (1, 30)
+"""Days in which they are looked for; the second number where the first has too few, for reading a month takes long."""
 _LONGEST: Final = 1000
 """Spans of the longest good run that is read."""
 _KEPT: Final = 300
@@ -31,6 +32,10 @@ _LABELLED: Final = (
 _GOOD: Final = f"""
 SELECT TraceId FROM mast_run_states
 WHERE Project = {{project:String}} AND Day >= today() - {{days:UInt32}}
+  AND TraceId GLOBAL IN (
+    SELECT TraceId FROM mast_run_states
+    WHERE Project = {{project:String}} AND Day >= today() - {{days:UInt32}} AND startsWith(substring(Said, 21), 'success\\n')
+    UNION ALL {_LABELLED} = 'success')
 GROUP BY TraceId
 HAVING substring(min(Named), 21) = {{name:String}} AND max(ServiceName) = {{service:String}} AND max(Kind) = ''
   AND length(groupUniqArrayArray(Spans)) <= {{longest:UInt32}}
@@ -98,8 +103,12 @@ class GoodRuns:
     def _find(self, _minute: float, project: str, service: str, name: str) -> dict[str, str]:
         """Return the versions of good runs by their ids, the newest first."""
         given = {"project": project, "service": service, "name": name}
-        bounds = {"days": _DAYS, "longest": _LONGEST, "limit": _FOUND}
-        ids = [row["TraceId"] for row in self._store.query(_GOOD, {**given, **bounds})]
+        bounds = {"longest": _LONGEST, "limit": _FOUND}
+        ids: list[str] = []
+        for days in _DAYS:
+            if len(ids) < _FOUND:
+                asked = {**given, **bounds, "days": days}
+                ids = [row["TraceId"] for row in self._store.query(_GOOD, asked)]
         versions = self._versions(project, ids)
         return {each: versions[each] for each in ids if each in versions}
 

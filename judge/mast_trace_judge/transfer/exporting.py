@@ -361,7 +361,9 @@ def _spans(
     if any(run.spans > MOST_SPANS for run in runs):
         return None
     try:
-        return spans_of(store, [run.trace_id for run in runs])
+        return spans_of(
+            store, [run.trace_id for run in runs], [(run.start, run.end) for run in runs]
+        )
     except StorageError:
         store.query("SELECT 1")  # raises where the failure is not about these runs
         return None

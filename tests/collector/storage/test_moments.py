@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from itertools import product
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
@@ -14,6 +14,7 @@ from judge.worker.stock_runs import FIRST, LAST, NOW, TIMES, StockSpan, write_st
 from mast_trace.exceptions import StorageError
 from mast_trace_collector.storage import moments
 from mast_trace_collector.storage.run_spans import RunSpans
+from mast_trace_collector.storage.runs import spans_of
 from mast_trace_collector.storage.store import PERMANENT
 from mast_trace_collector.storage.transient import TRANSIENT, is_too_large, is_transient
 
@@ -53,6 +54,22 @@ def test_no_time_is_too_far_away_for_a_condition(store: Store) -> None:
             f"SELECT count() AS Since FROM otel_traces WHERE Timestamp >= {{moment:{kind}}}", given
         )
         assert row["Since"] == int(is_early), f"no day is skipped before {moment} as {kind}"
+
+
+def test_spans_are_looked_for_within_an_hour_of_their_runs(store: Store) -> None:
+    """Whatever the times of the runs are, and those of others beside them."""
+    ids = [f"{number:032x}" for number in range(len(FAR))]
+    for trace, moment in zip(ids, FAR, strict=True):
+        write_stock(store, [StockSpan(trace, "aa", start=moments.nanoseconds(moment))])
+    for first, last in combinations(range(len(FAR)), 2):
+        found = spans_of(store, ids, [(FAR[first], FAR[first]), (FAR[last], FAR[last])])
+        assert {trace for _, trace in found} >= set(ids[first : last + 1])
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    near, far = timedelta(minutes=59), timedelta(minutes=61)
+    for trace, shift in (("a" * 32, -near), ("b" * 32, near), ("c" * 32, -far), ("d" * 32, far)):
+        write_stock(store, [StockSpan(trace, "aa", start=moments.nanoseconds(noon + shift))])
+    found = spans_of(store, [letter * 32 for letter in "abcd"], [(noon, noon)])
+    assert {trace[0] for _, trace in found} == {"a", "b"}
 
 
 def test_times_are_read_in_utc_whatever_the_zone_of_the_engine(

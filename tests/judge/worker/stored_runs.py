@@ -39,6 +39,7 @@ class StoredRun:
         service: str = "billing",
         version: str = "",
         workflow: str = "invoices",
+        days_ago: int = 0,
         **attributes: str,
     ):
         self._resource = {
@@ -47,7 +48,7 @@ class StoredRun:
             "service.version": version,
         }
         self.trace_id = f"{number:032x}"
-        self._start = time.time_ns() - 60_000_000_000
+        self._start = time.time_ns() - (60 + days_ago * 86_400) * 10**9
         self._ids = itertools.count(1)
         self._spans: list[Span] = []
         self._root = next(self._ids)

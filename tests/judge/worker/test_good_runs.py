@@ -37,8 +37,11 @@ async def _places(store, worker):
     return [each for each in verdict.look_first if each.basis == "contrast"], verdict
 
 
-async def test_the_first_difference_is_stored_with_the_good_run_that_shows_it(store, worker):
-    write(store, *(_bought(number) for number in range(1, 6)), _failed())
+@pytest.mark.parametrize("days_ago", [0, 9])
+async def test_the_first_difference_is_stored_with_the_good_run_that_shows_it(
+    store, worker, days_ago
+):
+    write(store, *(_bought(number, days_ago=days_ago) for number in range(1, 6)), _failed())
     (place,), verdict = await _places(store, worker)
     assert (place.step, place.agent, verdict.decisive) == (1, "buyer", None)
     assert "in 5 of 5 good runs" in place.why

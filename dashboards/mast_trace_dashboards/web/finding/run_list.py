@@ -112,7 +112,8 @@ class RunList:
         unread = [row for row in rows if (row["Project"], row["TraceId"]) not in self._tasks]
         for first in range(0, len(unread), PER_PAGE):
             some = unread[first : first + PER_PAGE]
-            found = tasks_of(self._store, [row["TraceId"] for row in some])
+            times = [(row["Start"], row["End"]) for row in some]
+            found = tasks_of(self._store, [row["TraceId"] for row in some], times)
             for row in some:
                 key = row["Project"], row["TraceId"]
                 if key in found or row["State"] != "running":
