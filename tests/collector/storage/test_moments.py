@@ -57,7 +57,7 @@ def test_no_time_is_too_far_away_for_a_condition(store: Store) -> None:
 
 
 def test_spans_are_looked_for_within_an_hour_of_their_runs(store: Store) -> None:
-    """Whatever the times of the runs are, and those of others beside them."""
+    """Also at the ends of what is stored, and beside others' runs."""
     ids = [f"{number:032x}" for number in range(len(FAR))]
     for trace, moment in zip(ids, FAR, strict=True):
         write_stock(store, [StockSpan(trace, "aa", start=moments.nanoseconds(moment))])
