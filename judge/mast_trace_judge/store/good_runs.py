@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from mast_trace_collector.storage.moments import around
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_judge.local.long_runs import PAGE_BYTES, read_run
 from mast_trace_judge.local.relations import Relations, relations
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from mast_trace_collector.storage.store import Store
 
 MOST: Final = 20
@@ -30,12 +33,15 @@ _LABELLED: Final = (
     "SELECT TraceId FROM mast_human_labels FINAL WHERE Project = {project:String} AND Outcome"
 )
 _GOOD: Final = f"""
-SELECT TraceId FROM mast_run_states
+SELECT TraceId, toUnixTimestamp64Nano(min(Start)) AS Begin, toUnixTimestamp64Nano(max(End)) AS Ended FROM mast_run_states
 WHERE Project = {{project:String}} AND Day >= today() - {{days:UInt32}}
   AND TraceId GLOBAL IN (
     SELECT TraceId FROM mast_run_states
     WHERE Project = {{project:String}} AND Day >= today() - {{days:UInt32}} AND startsWith(substring(Said, 21), 'success\\n')
     UNION ALL {_LABELLED} = 'success')
+  AND TraceId GLOBAL IN (
+    SELECT TraceId FROM mast_run_states
+    WHERE Project = {{project:String}} AND Day >= today() - {{days:UInt32}} AND ServiceName = {{service:String}})
 GROUP BY TraceId
 HAVING substring(min(Named), 21) = {{name:String}} AND max(ServiceName) = {{service:String}} AND max(Kind) = ''
   AND length(groupUniqArrayArray(Spans)) <= {{longest:UInt32}}
@@ -44,7 +50,7 @@ HAVING substring(min(Named), 21) = {{name:String}} AND max(ServiceName) = {{serv
 ORDER BY max(LastSeen) DESC LIMIT {{limit:UInt32}}"""  # noqa: S608  # made of constants
 _VERSIONS: Final = """
 SELECT TraceId, max(ServiceVersion) AS Version FROM otel_traces
-WHERE Project = {project:String} AND TraceId IN {runs:Array(String)} GROUP BY TraceId"""
+WHERE Project = {project:String} AND TraceId IN {runs:Array(String)} AND {then} GROUP BY TraceId"""
 
 
 class GoodRuns:
@@ -104,16 +110,20 @@ class GoodRuns:
         """Return the versions of good runs by their ids, the newest first."""
         given = {"project": project, "service": service, "name": name}
         bounds = {"longest": _LONGEST, "limit": _FOUND}
-        ids: list[str] = []
+        rows: Sequence[Mapping[str, Any]] = ()
         for days in _DAYS:
-            if len(ids) < _FOUND:
-                asked = {**given, **bounds, "days": days}
-                ids = [row["TraceId"] for row in self._store.query(_GOOD, asked)]
-        versions = self._versions(project, ids)
+            if len(rows) < _FOUND:
+                rows = self._store.query(_GOOD, {**given, **bounds, "days": days})
+        ids = [row["TraceId"] for row in rows]
+        versions = self._versions(project, ids, [(row["Begin"], row["Ended"]) for row in rows])
         return {each: versions[each] for each in ids if each in versions}
 
-    def _versions(self, project: str, runs: list[str]) -> dict[str, str]:
-        rows = self._store.query(_VERSIONS, {"project": project, "runs": runs}) if runs else ()
+    def _versions(
+        self, project: str, runs: list[str], times: Sequence[tuple[int, int]] = ()
+    ) -> dict[str, str]:
+        then, bounds = around(times)
+        given = {"project": project, "runs": runs, **bounds}
+        rows = self._store.query(_VERSIONS.replace("{then}", then), given) if runs else ()
         return {row["TraceId"]: row["Version"] for row in rows}
 
     def _read(self, project: str, trace_id: str) -> Relations:
