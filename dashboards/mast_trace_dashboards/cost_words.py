@@ -10,7 +10,7 @@ from math import floor, log10
 from typing import TYPE_CHECKING, Any, Final
 
 from mast_trace_dashboards.queries import QUERIES
-from mast_trace_dashboards.queries.query import side_by_side
+from mast_trace_dashboards.queries.query import MOST_KEYS, side_by_side
 from mast_trace_dashboards.queries.runs import run_key
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def costs_of(
     alone = [part for part in parts if part in {"tool", "mode"}]
     owners = {name: value for name, value in given.items() if name != "bucket"}
     rows, *others = side_by_side(
-        partial(QUERIES["costs"].run, store, parts=["total", *parts], **given),
+        partial(QUERIES["costs"].run, store, parts=["total", *parts], limit=MOST_KEYS, **given),
         *(partial(QUERIES[f"cost_by_{part}"].run, store, limit=limit, **owners) for part in alone),
     )
     found: dict[str, list[dict[str, Any]]] = {part: [] for part in ("total", *parts)}

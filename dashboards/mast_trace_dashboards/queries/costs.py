@@ -138,7 +138,7 @@ LIMIT {{limit:UInt32}} BY Part""",
         "parts": Param(
             "Array(String)", [], "total, agent, model, version, run, time; none means all"
         ),
-        **limit(10_000),
+        **limit(100),
     },
     columns={
         "Part": Column("String"),

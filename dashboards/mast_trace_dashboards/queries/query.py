@@ -20,7 +20,8 @@ _AT_ONCE = 2
 """Questions of a page that the database answers at the same time."""
 MOST_RUNS: Final = 40_000
 """Runs whose model calls the embedded engine sums at once in its 1 GiB, beside another question."""
-_MOST_KEYS: Final = 10_000
+MOST_KEYS: Final = 10_000
+"""Rows that each stretch of a summed query gives."""
 _MOST_TEXTS: Final = 20
 """Texts in a column of texts, in the queries too."""
 _RUNS_BY_HOUR: Final = """
@@ -117,7 +118,7 @@ class Query:
 class SummedQuery(Query):
     """Sums over the runs of a range; many runs are summed in stretches of time, for the memory is limited.
 
-    Texts and times are the keys of its rows. Each stretch gives its first 10,000 rows. The limit is one of each ``Part``.
+    Texts and times are the keys of its rows. The limit is one of each ``Part``.
 
     Attributes:
         order: the key by which rows are sorted, as the text sorts them.
@@ -134,7 +135,7 @@ class SummedQuery(Query):
         if len(stretches) < 2:
             return super().run(store, **given)
         sums: dict[tuple[Any, ...], dict[str, Any]] = {}
-        wide = {**given, "limit": max(values["limit"], _MOST_KEYS)}
+        wide = {**given, "limit": max(values["limit"], MOST_KEYS)}
         for since, until in stretches:
             for row in super().run(store, **{**wide, "since": since, "until": until}):
                 key = tuple(value for value in row.values() if isinstance(value, str | datetime))
