@@ -135,8 +135,13 @@ class RunList:
         else:
             within = {key: value for key, value in given.items() if not key.startswith("before")}
             place = {"limit": size + 1, "offset": filters.number * size}
-            rows = QUERIES["runs_sorted"].run(self._store, **within, **sorting, **place)
-            more = filters.later() if len(rows) > size else None
+            keys = QUERIES["runs_sorted"].run(self._store, **within, **sorting, **place)
+            # Runs of other projects may have the same ids.
+            ids = {"only": [row["TraceId"] for row in keys], "limit": 2 * MOST_CHOSEN}
+            found = QUERIES["runs"].run(self._store, **{**within, **ids}) if keys else ()
+            by_key = {run_key(row): row for row in found}
+            rows = [by_key[run_key(row)] for row in keys if run_key(row) in by_key]
+            more = filters.later() if len(keys) > size else None
         rows = rows[:size]
         return Listed(rows, _words(listed_costs(self._store, rows)), more, note)
 
