@@ -96,7 +96,7 @@ def test_sizes() -> None:
         tokens = row("benchmarks/judge/tokens.md", kind)
         assert words.format(tokens[2], tokens[5]) in told
     medians = queries()
-    names = ("runs", "cost_of_runs", "cost_totals")
+    names = ("runs", "cost_of_runs", "costs")
     listed, priced, all_priced = (medians[name] / 1000 for name in names)
     assert f"the list of runs takes {listed:.2f} s and its costs {priced:.2f}." in told
     assert "Most other named queries take less than 0.1" in told
