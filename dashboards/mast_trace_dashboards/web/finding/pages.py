@@ -382,9 +382,9 @@ def week_of(store: Store, filters: Filters) -> dict[str, Sequence[Tile]]:
     priced = [0.0] * DAYS
     for row in days:
         priced[(row["Time"].date() - first.date()).days] = row["Cost"] or 0.0
-    words = cost_words(total["Cost"], total["UnpricedCalls"])
-    address = of_days.with_value("sort", COST)
-    tiles.append(Tile("Cost", words, f"in {DAYS} days", address, priced))
+    words, _, unpriced = cost_words(total["Cost"], total["UnpricedCalls"]).partition(" and ")
+    more = f"and {unpriced} in {DAYS} days" if unpriced else f"in {DAYS} days"
+    tiles.append(Tile("Cost", words, more, of_days.with_value("sort", COST), priced))
     return {"tiles": tiles}
 
 
