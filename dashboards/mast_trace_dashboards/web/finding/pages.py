@@ -392,7 +392,8 @@ _STORED: Final = """
 SELECT (SELECT (count(), max(Seen)) FROM mast_run_facts) AS Facts,
     (SELECT (count(), max(JudgedAt)) FROM mast_verdicts) AS Verdicts,
     (SELECT (count(), max(PricedAt)) FROM mast_prices) AS Prices,
-    (SELECT (0, max(LastSeen)) FROM mast_run_states) AS States"""
+    (SELECT (uniqExact(RunKey), max(LastSeen)) FROM mast_run_states) AS States"""
+"""Runs are counted by their keys, for states merge: fewer of them were erased, with or without facts."""
 
 
 class TotalsPages(StoredPages):
