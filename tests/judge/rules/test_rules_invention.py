@@ -86,6 +86,14 @@ OWED = [
 
 BEFORE = "Order 190 kayaks. Verify the supplier before you order."
 
+
+def asked_about(agent, result):
+    """Somebody has called a tool that no word of the task names, and the buyer orders at Brandt."""
+    run = RunBuilder(BEFORE).calls(agent, "get_entry", {"id": 4}, result)
+    order = {"supplier": "Brandt", "pieces": 190}
+    return run.says("clerk", "190, please.", to="buyer").calls("buyer", "place_order", order, "ok")
+
+
 FAULTS = [
     ("misreported_figure", counted("844 pieces, 49 of them reserved: 795 are free."), 2),
     ("misreported_figure", counted("Free: 795. I count 844; 49 are promised."), 2),
@@ -104,6 +112,7 @@ FAULTS = [
     ("passed_over_problem", warned("Please pay.", flags='{"eligible": false}'), 1),
     ("act_before_check", bought(checked="", pieces=190, task=BEFORE, said="190, please."), 1),
     ("act_before_check", bought(checked="", pieces=190, task=BEFORE, ask="I order."), 2),
+    ("act_before_check", asked_about("clerk", '{"kayaks": 12}'), 2),
 ]
 
 HEALTHY = {
@@ -150,6 +159,8 @@ HEALTHY = {
     "checked by another": bought(
         checked="", pieces=190, task=BEFORE, said="The supplier is open. 190, please."
     ),
+    "looked up under another name": asked_about("clerk", '{"name": "Brandt", "open": true}'),
+    "the buyer has looked": asked_about("buyer", "open"),
     "no check of it": bought(
         checked="", pieces=190, task="Order 190 kayaks. Verify the price.", said="190, please."
     ),

@@ -13,6 +13,7 @@ from mast_trace_judge.local.acts import (
     failed,
     finding,
     first_line,
+    holds,
     is_said,
     is_tool,
     name_words,
@@ -29,6 +30,7 @@ from mast_trace_judge.local.rules.verification import approves
 from mast_trace_judge.local.stated import (
     DRAFTS,
     acts,
+    arguments,
     owner,
     prompts,
     sentences,
@@ -114,13 +116,27 @@ def _has_answer(steps: Sequence[Step]) -> bool:
     )
 
 
+def _is_new(call: Step, about: set[str], before: Sequence[Step]) -> bool:
+    """Return whether an argument of a call is what was to be checked, and its agent and all earlier calls are new to it.
+
+    Otherwise a tool of any name may have been the check.
+    """
+    named = {str(v) for k, v in arguments(call).items() if about & {stem(w) for w in name_words(k)}}
+    looks = [each for each in before if is_tool(each)]
+    return any(named) and not any(
+        owner(each) == owner(call) or any(holds(f"{each.arguments} {each.text}", v) for v in named)
+        for each in looks
+    )
+
+
 @rule("3.2", contradicts=True)
 def act_before_check(trajectory: Trajectory) -> list[ModeFinding]:
     """A call moves money or goods before the check that the task puts before it (heuristic).
 
     Definition: MAST 3.2, "(partial) omission of proper checking or confirmation of task outcomes". One sentence of the task names
     act and check, without a condition. Before the call nobody has called a tool that checks by its name, and no text, call or result has
-    a word for what is to be checked. No user has said anything else.
+    a word for what is to be checked. Other tools were called, if at all, by other agents, and tell nothing of the value that the
+    act has for it. No user has said anything else.
     """
     steps = trajectory.steps
     asked = [
@@ -142,8 +158,9 @@ def act_before_check(trajectory: Trajectory) -> list[ModeFinding]:
         asks = is_said(last) and owner(last) == owner(step)
         before = [each for each in steps[: step.index - asks] if not by_user(each)]
         told = (f"{' '.join(name_words(e.tool))} {e.arguments} {e.text}" for e in before)
-        # A tool of another name may be the check.
-        looked = any(map(is_tool, before)) or _has_answer(before)
+        looked = _has_answer(before) or (
+            any(map(is_tool, before)) and not _is_new(step, about, before)
+        )
         if about and not looked and not (about | _A_CHECK) & stems(" ".join(told)):
             why = f"{owner(step)} calls {step.tool} before the check that the task asks for: {match[0]}"
             return [_unapproved(step, why, match[0])]
