@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 from datetime import datetime, timezone
+from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from mast_trace.exceptions import ConfigurationError, StorageError
-from mast_trace.trajectory import Invocation, SpanRecord, Step, Trajectory, to_dict
+from mast_trace.trajectory import SpanRecord, Step, Trajectory, to_dict
 from mast_trace_collector.storage.moments import nanoseconds
 from mast_trace_collector.storage.run_spans import RunSpans
 from mast_trace_collector.storage.runs import RunSummary, spans_of, summary_of
@@ -57,47 +58,31 @@ class LongRun:
                 self.head, outcome=outcome, outcome_reason=outcome_reason
             )
 
-    def steps(self) -> Iterator[Step]:
-        """Yield the steps in order.
-
-        Raises:
-            StorageError: the database does not answer.
-        """
-        return steps_of(self._spans, self.outline)
-
-    def invocations(self) -> Iterator[Invocation]:
-        """Yield the turns and calls of models by their start; see `steps`."""
-        for page in self._spans.read():
-            here = {span.span_id: span for span in page}
-            by_start = sorted(page, key=lambda span: (span.start, -span.end, span.span_id))
-            yield from self.outline.invocations(by_start, _reader(self._spans, here))
-
-    def texts(self) -> Iterator[tuple[str, Message]]:
-        """Yield every message by its id; see `steps`."""
-        seen: set[str] = set()
-        for page in self._spans.read():
-            for identity, message in self.outline.texts(page):
-                if identity not in seen:
-                    seen.add(identity)
-                    yield identity, message
-
     def json(self) -> Iterator[str]:
         """Yield the text of the trajectory, as `json.dumps` writes the result of `to_dict`.
+
+        Each page of the run is read once: turns and texts wait in temporary files for the end of the steps.
 
         Raises:
             StorageError: the database does not answer.
         """
         head = to_dict(self.head)
         yield f'{{"trace_id": {_text(head.pop("trace_id"))}, "steps": ['
-        head.pop("steps", None)
-        head.pop("texts", None)
-        yield from _listed(_text(to_dict(step)) for step in self.steps())
-        yield '], "invocations": ['
-        yield from _listed(_text(to_dict(call)) for call in self.invocations())
-        yield '], "texts": {'
-        yield from _listed(
-            f"{_text(identity)}: {_text(to_dict(message))}" for identity, message in self.texts()
-        )
+        for part in _LISTED:
+            head.pop(part, None)
+        with _aside() as invocations, _aside() as texts:
+            between = dict.fromkeys(_LISTED, "")
+            for page in self._pages():
+                joined = {part: ", ".join(found) for part, found in page.items() if found}
+                told = {part: between[part] + text for part, text in joined.items()}
+                between |= dict.fromkeys(told, ", ")
+                yield told.get("steps", "")
+                invocations.write(told.get("invocations", ""))
+                texts.write(told.get("texts", ""))
+            yield '], "invocations": ['
+            yield from _read_back(invocations)
+            yield '], "texts": {'
+            yield from _read_back(texts)
         yield "}"
         for name, value in head.items():
             yield f", {_text(name)}: {_text(value)}"
@@ -115,28 +100,40 @@ class LongRun:
         Raises:
             StorageError: the database does not answer.
         """
-        head = to_dict(dataclasses.replace(self.head, steps=(), invocations=(), texts={}))
-        listed: dict[str, list[Any]] = {"steps": [], "invocations": []}
-        texts: dict[str, Any] = {}
-        size = 0
-        for kind, identity, record in self._records():
-            shape = to_dict(record)
-            size += len(_text(shape))
-            if kind == "texts":
-                texts[identity] = shape
-            else:
-                listed[kind].append(shape)
-            if size >= most:
-                yield _text({**head, **listed, "texts": texts})
-                head = {"trace_id": self.head.trace_id}
-                listed, texts, size = {"steps": [], "invocations": []}, {}, 0
-        if size or len(head) > 1:
-            yield _text({**head, **listed, "texts": texts})
+        head = _text(to_dict(dataclasses.replace(self.head, steps=(), invocations=(), texts={})))
+        listed: dict[str, list[str]] = {part: [] for part in _LISTED}
+        size, begun = 0, False
+        for page in self._pages():
+            for part, told in ((part, told) for part, found in page.items() for told in found):
+                listed[part].append(told)
+                size += len(told)
+                if size >= most:
+                    yield _joined(head, listed)
+                    head, size, begun = _text({"trace_id": self.head.trace_id}), 0, True
+                    listed = {part: [] for part in _LISTED}
+        if size or not begun:
+            yield _joined(head, listed)
 
-    def _records(self) -> Iterator[tuple[str, str, Step | Invocation | Message]]:
-        yield from (("steps", "", step) for step in self.steps())
-        yield from (("invocations", "", call) for call in self.invocations())
-        yield from (("texts", identity, message) for identity, message in self.texts())
+    def _pages(self) -> Iterator[dict[str, list[str]]]:
+        """Yield the steps, turns and new texts of each page as JSON; those of the steps are in order."""
+        seen: set[str] = set()
+        for page, fetch, steps in _read(self._spans, self.outline):
+            by_start = sorted(page, key=lambda span: (span.start, -span.end, span.span_id))
+            messages: dict[str, Message] = {}
+            for identity, message in self.outline.texts(page):
+                if identity not in seen:
+                    seen.add(identity)
+                    messages[identity] = message
+            yield {
+                "steps": [_text(to_dict(step)) for step in steps],
+                "invocations": [
+                    _text(to_dict(each)) for each in self.outline.invocations(by_start, fetch)
+                ],
+                "texts": [
+                    f"{_text(identity)}: {_text(to_dict(message))}"
+                    for identity, message in messages.items()
+                ],
+            }
 
 
 def steps_of(spans: RunSpans, outline: Outline) -> Iterator[Step]:
@@ -145,17 +142,28 @@ def steps_of(spans: RunSpans, outline: Outline) -> Iterator[Step]:
     Raises:
         StorageError: the database does not answer.
     """
+    for _, _, steps in _read(spans, outline):
+        yield from steps
+
+
+def _read(
+    spans: RunSpans, outline: Outline
+) -> Iterator[tuple[Sequence[SpanRecord], Fetch, list[Step]]]:
+    """Yield each page of a run, a reader for which it is there already, and the next steps in order."""
     numbers = {span_id: number for number, span_id in enumerate(outline.span_ids)}
     # Spans that begin together may come in another order than their steps have.
     early: dict[int, Step] = {}
     following = 0
     for page in spans.read():
         here = {span.span_id: span for span in page}
+        fetch = _reader(spans, here)
         found = [numbers[span_id] for span_id in here if span_id in numbers]
-        early |= {step.index: step for step in outline.steps(found, _reader(spans, here))}
+        early |= {step.index: step for step in outline.steps(found, fetch)}
+        steps = []
         while following in early:
-            yield early.pop(following)
+            steps.append(early.pop(following))
             following += 1
+        yield page, fetch, steps
 
 
 def _reader(spans: RunSpans, here: dict[str, SpanRecord]) -> Fetch:
@@ -189,15 +197,29 @@ def run_as_json(
     yield f', "verdict": {_text(verdict.to_json() if verdict else None)}}}'
 
 
-def _listed(texts: Iterable[str]) -> Iterator[str]:
-    separator = ""
-    for text in texts:
-        yield separator + text
-        separator = ", "
+_text = json.JSONEncoder(ensure_ascii=False).encode
+"""One encoder for all: `json.dumps` makes one a call, and a long run has half a million."""
+_LISTED = ("steps", "invocations", "texts")
+"""The parts of a trajectory that are read page by page."""
+_CHARACTERS = 1024 * 1024
 
 
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _aside() -> SpooledTemporaryFile[str]:
+    return SpooledTemporaryFile(_PART, "w+", encoding="utf-8", errors="surrogatepass", newline="")
+
+
+def _read_back(file: SpooledTemporaryFile[str]) -> Iterator[str]:
+    file.seek(0)
+    while some := file.read(_CHARACTERS):
+        yield some
+
+
+def _joined(head: str, listed: Mapping[str, Sequence[str]]) -> str:
+    """Return the JSON of some fields, and of lists and texts behind them."""
+    steps, invocations, texts = (", ".join(listed[part]) for part in _LISTED)
+    return (
+        f'{head[:-1]}, "steps": [{steps}], "invocations": [{invocations}], "texts": {{{texts}}}}}'
+    )
 
 
 _PAGE = 500

@@ -20,7 +20,7 @@ from mast_trace.trajectory.copies import completed, completed_by
 from mast_trace.trajectory.foreign import translated
 from mast_trace.trajectory.model import Invocation, SpanRecord, Step, StepKind, Trajectory
 from mast_trace.trajectory.reader import in_order, invocation_of
-from mast_trace.trajectory.span_messages import texts_of
+from mast_trace.trajectory.span_messages import answer_on, texts_of
 from mast_trace.trajectory.steps import step_of
 
 if TYPE_CHECKING:
@@ -136,7 +136,9 @@ class Outline:
             number = wanted.pop(span.span_id, None)
             if number is None:
                 continue
-            output = texts_of([span]).answer_of(span) or answers.get(span.span_id)
+            output = None
+            if span.operation not in {semconv.SEND_MESSAGE, semconv.EXECUTE_TOOL}:
+                output = answer_on(span) or answers.get(span.span_id)
             whole = completed(span, inner.get(span.span_id, ()))
             yield step_of(whole, self.actor(number), number, output, spoken=self.spoken)
 
@@ -148,7 +150,7 @@ class Outline:
         for span in self._whole(spans, [span.span_id for span in spans], fetch):
             agent = self.turns.get(span.span_id)
             if agent is not None:
-                output = texts_of([span]).answer_of(span) or answers.get(span.span_id)
+                output = answer_on(span) or answers.get(span.span_id)
                 yield invocation_of(span, agent, output, self.aliases)
 
     def texts(self, spans: Iterable[SpanRecord]) -> Iterator[tuple[str, Message]]:

@@ -161,6 +161,12 @@ def key(span: SpanRecord) -> str:
     return span.span_id or f"id {id(span)}"
 
 
+def answer_on(span: SpanRecord) -> Message | None:
+    """Return the answer on a span, as `Texts.answer_of` does for the texts of this span alone; its input is rarely read."""
+    written = _shapes(span.attributes.get(semconv.OUTPUT_MESSAGES))
+    return _identified(written[-1]) if written else texts_of([span]).answer_of(span)
+
+
 def texts_of(spans: Sequence[SpanRecord]) -> Texts:
     """Collect every message that a span holds."""
     found = Texts()
