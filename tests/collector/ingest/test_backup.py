@@ -9,13 +9,14 @@ import socket
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from collector.storage.otlp_requests import START, log_request
 from ingest_support import body_of
 
 from mast_trace.exceptions import CollectorError, ConfigurationError, StorageError
+from mast_trace_collector.backup import folder
 from mast_trace_collector.backup.folder import (
     DATABASE,
     FORMAT,
@@ -29,7 +30,7 @@ from mast_trace_collector.backup.folder import (
 )
 from mast_trace_collector.backup.restore import restore
 from mast_trace_collector.config import CollectorConfig
-from mast_trace_collector.hold import HELD_FILE, NEXT_FILE
+from mast_trace_collector.hold import HELD_FILE, NEXT_FILE, Hold
 from mast_trace_collector.pipeline import Pipeline, drain
 from mast_trace_collector.storage import Store, migrate
 from mast_trace_collector.storage.log_writer import LogWriter
@@ -38,7 +39,7 @@ from mast_trace_collector.storage.span_writer import SpanWriter
 from mast_trace_collector.telemetry import CollectorMetrics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 SPANS = ("a", "b", "c")
@@ -95,6 +96,23 @@ def acknowledge(config: CollectorConfig, store: Store, name: str) -> None:
         pipeline.spool.release()
 
 
+def test_nothing_is_stored_while_it_is_made(
+    config: CollectorConfig, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed: list[bool] = []
+    for made in (folder.copy_files, folder.backup_database):
+
+        def watched(*given: Any, made: Callable[..., None] = made) -> None:
+            with Hold(config.data_dir).share() as may:
+                allowed.append(may)
+            made(*given)
+
+        monkeypatch.setattr(folder, made.__name__, watched)
+    back_up(store, config, tmp_path / "copy")
+    assert allowed
+    assert not any(allowed)
+
+
 @pytest.fixture(scope="module")
 def backup(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Manifest]:
     """A backup of three stored spans, one that waits in the spool, and a file beside them."""
@@ -131,15 +149,17 @@ def test_stored_and_waiting_spans_come_back(backup: tuple[Path, Manifest], tmp_p
         (".backup", "cannot be restored"),
         ("metadata/mast_trace/otel_traces.sql", "definitions of its tables are damaged"),
         ("data/mast_trace/otel_traces/*/data.bin", "cannot be restored"),
-        ("spans", "3 spans were restored, and the backup holds 7"),
+        ("spans 7", "3 spans were restored, and the backup holds 7"),
+        ("spans 2", "3 spans were restored, and the backup holds 2"),
     ],
 )
 def test_a_damaged_backup_is_refused_and_leaves_nothing(
     backup: tuple[Path, Manifest], tmp_path: Path, damaged: str, message: str
 ) -> None:
     copy = shutil.copytree(backup[0], tmp_path / "copy")
-    if damaged == "spans":
-        (copy / MANIFEST).write_text(json.dumps({**asdict(backup[1]), "spans": 7}))
+    if damaged.startswith("spans"):
+        wrong = {**asdict(backup[1]), "spans": int(damaged.split()[1])}
+        (copy / MANIFEST).write_text(json.dumps(wrong))
     else:
         file = next((copy / DATABASE).glob(damaged))
         file.write_bytes(file.read_bytes()[:-1])

@@ -131,6 +131,17 @@ def test_a_success_that_became_a_failure_or_changed_stays(store):
     assert with_spans(store) == set(ids[:2])
 
 
+def test_a_recorded_outcome_comes_before_the_judges(store):
+    """As everywhere: the judge's counts where none was recorded."""
+    told = {("failure", "success"): False, ("success", "failure"): True, ("", "success"): True}
+    runs = {}
+    for number, (recorded, judged) in enumerate(told):
+        (runs[recorded, judged],) = fill(store, range(number, number + 1), recorded, judged=False)
+        judge(store, [runs[recorded, judged]], judged)
+    thin(store, CUT, 0.0)
+    assert with_spans(store) == {runs[each] for each, goes in told.items() if not goes}
+
+
 def test_the_sample_is_of_the_ids_alone_and_grows_with_the_share(store):
     ids = set(fill(store, range(400)))
     assert thin(store, CUT, 1.0).runs == 0
