@@ -86,6 +86,19 @@ def test_a_run_goes_if_it_ended_before_the_time(embedded, seconds, stay):
     assert left(embedded)["otel_traces"] == left(embedded)["mast_run_states"] == stay
 
 
+def test_a_run_that_went_on_after_the_time_keeps_the_rest(embedded):
+    for number in (1, 2):
+        at = {"Timestamp": moment(START + (number - 1) * DAY), "SpanId": f"{number:016x}"}
+        embedded.insert("otel_traces", [{**at, "TraceId": TRACE}])
+        # A label of a run of which nothing else is there, by the time at which it was given.
+        label = {"TraceId": f"{number:x}" * 32, "LabelledAt": at["Timestamp"]}
+        embedded.insert("mast_human_labels", [label])
+    erase(embedded, before(BETWEEN))
+    assert embedded.query("SELECT SpanId FROM otel_traces") == [{"SpanId": f"{2:016x}"}]
+    assert left(embedded)["mast_run_states"] == TRACE[0]
+    assert left(embedded)["mast_human_labels"] == "2"
+
+
 def test_what_another_project_has_stays(embedded):
     """A time counts in the project that was named alone, and so does a project that nobody has."""
     two_runs(embedded, projects=("one", "two"))
