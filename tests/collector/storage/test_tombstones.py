@@ -127,8 +127,8 @@ def test_whatever_arrives_under_a_tombstone_is_swept_and_counted(store, scope):
 
 
 def test_arrivals_add_up(erased):
-    for _ in range(2):
-        erased.insert("mast_lessons", [{"Project": "", "TraceId": TRACE}])
+    for number in range(2):
+        erased.insert("mast_lessons", [{"Project": "", "TraceId": TRACE, "Number": number}])
         assert sweep(erased) == 1
     assert [each.arrived for each in find_tombstones(erased)] == [2]
 
