@@ -98,29 +98,37 @@ def test_a_number_has_one_result_the_first(store, merged):
     assert result_at(store, plan, 0) == result(success=False)
 
 
-@pytest.mark.parametrize("reserved", [False, True])
-def test_of_two_processes_at_once_the_earlier_stays(store, monkeypatch, reserved):
-    """Both saw nothing and wrote a row: one result counts, the same for both; of two that reserve, the later waits."""
-    plan, blind = plan_of(store, run(), ""), 2
-    look = replays._at
+def see_nothing_at_first(monkeypatch):
+    """Have the first look at a number find no row, as if another process had not written it yet."""
+    look, looks = replays._at, []
 
     def at(*given, **more):
-        nonlocal blind
-        blind -= 1
-        return [] if blind >= 0 else look(*given, **more)
+        looks.append(1)
+        return look(*given, **more) if len(looks) > 1 else []
 
-    if reserved:
-        assert reserve(store, plan, 0, FIX, live_calls=1, cost_usd=0.1, holder="a/1")
-    else:
-        assert record_result(store, plan, 0, result(answer="early"), holder="a/1")
-    blind = 1
     monkeypatch.setattr(replays, "_at", at)
-    if reserved:
-        assert not reserve(store, plan, 0, FIX, live_calls=1, cost_usd=0.1, holder="b/2")
-        assert [each.holder for each in reservations_of(store, plan)] == ["a/1"]
-    else:
-        assert not record_result(store, plan, 0, result(answer="late"), holder="b/2")
-        assert [each.answer for each in results_of(store, plan)] == ["early"]
+
+
+@pytest.mark.parametrize("clock", ["right", "behind"])
+def test_of_two_processes_that_reserve_at_once_the_later_waits(store, monkeypatch, clock):
+    """Both saw nothing and wrote a row; by a clock that is behind, the later one's is the earlier."""
+    plan = plan_of(store, run(), "")
+    assert reserve(store, plan, 0, FIX, live_calls=1, cost_usd=0.1, holder="a/1")
+    see_nothing_at_first(monkeypatch)
+    if clock == "behind":
+        monkeypatch.setattr(replays, "precedence", lambda *_given, **_more: 2**63)
+    assert not reserve(store, plan, 0, FIX, live_calls=1, cost_usd=0.1, holder="b/2")
+    holder = {"right": "a/1", "behind": "b/2"}[clock]
+    assert [each.holder for each in reservations_of(store, plan)] == [holder]
+
+
+def test_of_two_results_at_once_the_earlier_stays(store, monkeypatch):
+    """Both saw nothing and wrote a row: one counts, the same for both."""
+    plan = plan_of(store, run(), "")
+    assert record_result(store, plan, 0, result(answer="early"), holder="a/1")
+    see_nothing_at_first(monkeypatch)
+    assert not record_result(store, plan, 0, result(answer="late"), holder="b/2")
+    assert [each.answer for each in results_of(store, plan)] == ["early"]
 
 
 def test_what_a_killed_process_reserved_stays_spent(store):
