@@ -383,8 +383,10 @@ async def test_the_first_calls_are_priced_soon(monkeypatch: pytest.MonkeyPatch) 
     """Until a model is found, there is another look after seconds; an error waits as long as ever."""
     found: list[Any] = [0, 0, 1, StorageError("away")]
     pauses: list[float] = []
+    back: list[timedelta] = []
 
-    def looked(*_: Any, **__: Any) -> int:
+    def looked(*_: Any, since: datetime) -> int:
+        back.append(datetime.now(timezone.utc) - since)
         if isinstance(each := found.pop(0), Exception):
             raise each
         return int(each)
@@ -399,6 +401,7 @@ async def test_the_first_calls_are_priced_soon(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(asyncio.CancelledError):
         await prices.renew_prices(MagicMock(), PriceConfig())
     assert [each < prices.EVERY for each in pauses] == [True, True, False, False]
+    assert min(back) >= timedelta(hours=1), "spans may come late"
 
 
 def test_a_price_that_is_taken_back_is_unknown(store: Store) -> None:
@@ -430,7 +433,7 @@ def test_the_cost_after_the_decisive_step_is_that_of_the_definition(store: Store
 
 def test_prices_are_of_a_project(store: Store) -> None:
     """A reader of one project does not see the models of others."""
-    store.insert("otel_traces", [call(THEIRS, 1, "x", "theirs-1", 5, 5, project="theirs")])
+    store.insert("otel_traces", [call(THEIRS, 1, "x", "theirs-1", 0, 5, project="theirs")])
     store_prices(store, OWN)
     rows = store.query("SELECT Project, Model FROM mast_prices FINAL WHERE Model = 'theirs-1'")
     assert rows == [{"Project": "theirs", "Model": "theirs-1"}]

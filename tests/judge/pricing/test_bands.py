@@ -63,6 +63,7 @@ def test_costs_are_those_of_the_public_table() -> None:
 def test_an_unknown_price_has_no_bands(model: str, provider: str) -> None:
     """A model of several providers has no price where the provider is not known."""
     assert bands_of(model, provider, {}) == ()
+    assert bands_of("mistral-large-latest", "mistral_ai", {})
     assert cost_of((), NOON, input_tokens=1, output_tokens=1) is None
 
 
