@@ -67,6 +67,20 @@ async def test_other_programs_and_unknown_outcomes_are_no_good_runs(store, worke
     assert (await _places(store, worker))[0] == []
 
 
+def test_a_run_is_not_beside_itself_and_the_nearest_task_comes_first(store):
+    one, *others = (f"{number:032x}" for number in (1, 2, 3))
+    program = ("", "billing", "shop")
+    write(store, _bought(1))
+    assert not GoodRuns(store).any_beside(one, *program)
+    write(store, _bought(2), _bought(3))
+    good = GoodRuns(store)
+    assert good.any_beside(one, *program)
+    for nearest in others:
+        task = f"Buy K-{200 + int(nearest, 16)}."
+        found = [run.trace_id for run in good.nearest(one, task, *program)]
+        assert found == sorted(others, key=lambda each, near=nearest: each != near)
+
+
 def test_runs_of_another_project_with_the_same_ids_change_nothing(store):
     def found():
         return GoodRuns(store).nearest(f"{FAILED:032x}", "", "", "billing", "shop")
