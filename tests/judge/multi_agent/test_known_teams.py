@@ -89,6 +89,16 @@ def test_monologues_take_up_less_than_chance() -> None:
     assert found.null > 0.5
 
 
+def test_words_of_the_task_are_not_new() -> None:
+    runs = []
+    for run in played(teams.relay):
+        task = " ".join(step.text for step in run.said)
+        told = dataclasses.replace(run.trajectory, task=task)
+        runs.append(dataclasses.replace(run, trajectory=told))
+    uptake = next(each for each in measured(runs).measures if each.question.code == "uptake")
+    assert (uptake.value, uptake.runs) == (None, 0)
+
+
 def test_a_message_that_was_shown_with_words_around_it_was_shown() -> None:
     assert any("100% of it by agents" in each for each in of(teams.passed_on, "uptake").detail)
 
