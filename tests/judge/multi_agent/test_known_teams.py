@@ -12,14 +12,16 @@ import scripted_teams as teams
 from scripted_teams import played
 
 from mast_trace import semconv
-from mast_trace.trajectory import SpanRecord
+from mast_trace.trajectory import Invocation, SpanRecord, Step, StepKind, Trajectory
 from mast_trace_judge.intervals import newcombe
+from mast_trace_judge.multi_agent.exchange import hand_offs
 from mast_trace_judge.multi_agent.measure import TeamRun, team_run
 from mast_trace_judge.multi_agent.profile import TeamProfile, measured, presence
+from mast_trace_judge.multi_agent.structure import structure, talk, working
 from mast_trace_lab.teams.profile import gap, side
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from mast_trace_judge.multi_agent.measure import Measure
     from mast_trace_lab.teams.profile import VariantRuns
@@ -52,6 +54,7 @@ def test_every_measure_has_its_own_code_and_tells_what_it_leaves_open() -> None:
         (teams.parrots, "echo", 1.0),
         (teams.hidden_profile, "uptake", 1.0),
         (teams.relay, "next_speaker", 0.0),
+        (teams.handed_over, "next_speaker", 0.0),
         (teams.rubber_stamp, "review_yield", 0.0),
         (teams.real_review, "review_yield", 1.0),
         (teams.rubber_stamp, "reviews_stop_failures", 0.0),
@@ -127,6 +130,49 @@ def test_a_router_at_random_leaves_the_next_speaker_open() -> None:
     assert found.value == pytest.approx(
         1.58 / 2, abs=0.1
     )  # log2(3) after the router, 0 after others
+
+
+def test_nobody_is_ones_own_next_speaker() -> None:
+    """Two agents alternate in any order, once each stretch of one agent counts as one turn."""
+    assert of(teams.monologues, "next_speaker").null == 0
+
+
+def made(*steps: Step, calls: Sequence[Invocation] = (), task: str = "", **told: Any) -> TeamRun:
+    return TeamRun(Trajectory("0" * 32, steps, calls, task=task), **told)
+
+
+def message(index: int, agent: str, text: str) -> Step:
+    return Step(index, StepKind.MESSAGE, agent, text, role="assistant")
+
+
+def test_stretches_of_work_are_merged_and_tools_around_another_agent_left_out() -> None:
+    """Calls that touch or lie in each other are one stretch; a tool around its own agent's call is its work."""
+    times = {"a": ((0, 10), (2, 5), (10, 12), (20, 21)), "b": ((32, 35),)}
+    calls = [Invocation("model", who, "", "", *each) for who in times for each in times[who]]
+    around = Step(0, StepKind.TOOL, "a", "", start=19, end=25, tool="own")
+    other = Step(1, StepKind.TOOL, "a", "", start=30, end=40, tool="ask_b")
+    found = working(made(around, other, calls=calls))
+    assert found == {"a": [(0, 12), (19, 25)], "b": [(32, 35)]}
+
+
+@pytest.mark.parametrize(("new", "echoes"), [("", 1), ("zebra", 0)])
+def test_a_tenth_of_new_words_is_no_echo(new: str, echoes: int) -> None:
+    words = "alpha beta gamma delta epsilon zeta theta iota kappa"
+    run = made(message(0, "a", words), message(1, "b", f"{words} {new}"))
+    (echo,) = (each for each in talk([run] * 20) if each.question.code == "echo")
+    assert echo.value == echoes
+
+
+def test_requests_of_a_protocol_count_as_acts() -> None:
+    run = made(message(0, "a", "x"), messages=3, requests=1)
+    (found,) = (each for each in structure([run] * 20) if each.question.code == "protocol")
+    assert found.value == 0.25
+
+
+def test_hand_offs_by_a_model_are_chosen() -> None:
+    run = made(message(0, "a", "x"), message(1, "b", "y"), chosen_by={"model": 1, "code": 3})
+    (chosen,) = (each for each in hand_offs([run] * 20) if each.question.code == "chosen_by_agents")
+    assert chosen.value == 0.25
 
 
 def test_work_at_the_same_time_is_seen() -> None:
