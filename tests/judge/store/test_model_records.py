@@ -1,5 +1,6 @@
 """A model's step is asserted after blind labels of what it has read itself, and after nothing else."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -95,19 +96,23 @@ def test_sources_count_apart_and_each_run_once(store):
     """The newest verdict with the prompt counts, and the step that most of its labels name, the earliest of several."""
     save(store, [verdict(n, model_step=5) for n in range(4)])
     save(store, [verdict(n, judge_version="w", judged_at=NOW + OTHER) for n in range(4)])
-    save(store, [verdict(4, model_step=None), verdict(6)])
+    save(store, [verdict(4, model_step=None), verdict(6), verdict(7)])
     save_labels(
         store, [label(4), label(0), label(1, 5, "ada"), label(1, 1, "bob"), label(1, 1, "cy")]
     )
     save_labels(store, [label(6, 5, "ada"), label(6, 1, "bob")])
+    save_labels(store, [label(7, 5, "ada"), label(7, 5, "bob"), label(7, 1, "cy")])
+    # Another project has a run of this id.
+    save_labels(store, [replace(label(0, 7, "eve"), project="bank")])
     save_labels(store, [label(2, blind=False), HumanLabel(f"{3:032x}", "ada", project="shop")])
-    proved = Confirmation(status="confirmed", origin=5)
     plan = ReplayPlan("shop", f"{0:032x}", "p", name="", fingerprint="f", service="", run_end=NOW)
-    record_confirmation(store, plan, proved)
+    for number, origin in ((0, 5), (1, 0), (2, 1)):
+        proved = Confirmation(status="confirmed", origin=origin)
+        record_confirmation(store, replace(plan, trace_id=f"{number:032x}"), proved)
     record = record_behind(store, verdict(99))
-    assert record.cases == {"blind": 3, "beside": 1, "replays": 1}
-    assert record.hits == {"blind": 3, "beside": 1, "replays": 0}
-    assert "3 of 20" in record.standing
+    assert record.cases == {"blind": 4, "beside": 1, "replays": 3}
+    assert record.hits == {"blind": 3, "beside": 1, "replays": 1}
+    assert "4 of 20" in record.standing
     assert record_behind(store, None) is record_behind(store, verdict(99, model="")) is None
     assert record_behind(store, verdict(99, model="n")).blind == (0, 0)
 
