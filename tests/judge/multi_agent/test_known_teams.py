@@ -221,7 +221,7 @@ def ended(successes: int, failures: int, *, tokens: int = 0, unknown: int = 0) -
             read=tokens,
             written=tokens,
         )
-        for outcome, count in (("success", successes), ("failure", failures), ("unknown", unknown))
+        for outcome, count in (("success", successes), ("failure", failures), ("", unknown))
         for _ in range(count)
     ]
 

@@ -29,7 +29,10 @@ def test_reserved_calls_count_until_they_are_settled(tmp_path: Path) -> None:
         budget.reserve(3)
     with pytest.raises(BudgetExhausted, match=r"may cost 0\.60 USD, and 0\.50 of the day's 1\.00"):
         budget.reserve(1, 0.6)
+    beside = budget.reserve(2, 0.25)
     budget.settle(number, 2, 0.1)
+    assert budget.spent() == Spent(4, 0.35), "another reservation stays"
+    budget.settle(beside, 0, 0.0)
     assert budget.spent() == Spent(2, 0.1)
     other = budget.reserve(8, 0.9)
     budget.settle(other, 3, None)
