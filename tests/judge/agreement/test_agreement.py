@@ -41,10 +41,13 @@ def test_only_what_both_rated_counts():
     """A mode that an annotator did not look at is not a no."""
     one = {"x": {"1.3": True, "2.1": True}, "y": {"1.3": False}}
     other = {"x": {"1.3": True}, "z": {"1.3": True}}
+    in_category = {"w": {"1.3": False, "1.1": True}}, {"w": {"1.3": False}}
     by_subject = {agreed.subject: agreed for agreed in agreement({"a": one, "b": other})}
     assert by_subject["1.3"].items == 1
     assert "2.1" not in by_subject
     assert by_subject[ALL_MODES].items == 1
+    apart = agreement(dict(zip("ab", in_category, strict=True)))
+    assert {(each.observed, each.both) for each in apart} == {(1.0, 0)}
 
 
 def test_models_agree_little_with_the_people_of_masts_first_round():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -26,7 +27,7 @@ from mast_trace_lab.program.budget import (
     check_limits,
     most_calls,
 )
-from mast_trace_lab.program.conducting import not_isolated
+from mast_trace_lab.program.conducting import Conducting, not_isolated
 from mast_trace_lab.program.setup import Setup, task_environment
 from mast_trace_lab.replay.arm_runner import executing
 
@@ -194,6 +195,18 @@ def test_replays_by_another_model_or_in_another_state_are_not_comparable(
     assert (not_isolated(RECORDED, result, setup) == "") == comparable
     nameless = replace(RECORDED, invocations=())
     assert (not_isolated(nameless, result, setup) == "") == (comparable or not live_tools)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_one_of_several_replays_in_another_state_ends_the_experiment(order: int) -> None:
+    """Whichever of those that ran together it was."""
+    asking = SimpleNamespace(tell=lambda _result: None, waiting=lambda: [KEEP])
+    given: Any = (None, SimpleNamespace(trace_id="t"), asking, RECORDED, Setup(("program",)), None)
+    conducting = Conducting(*given, Budget())
+    assert [*conducting._next()] == [KEEP]
+    for tools in (0, 1)[::order]:
+        conducting._tell(replace(ended(2, None), live_tools=tools))
+    assert [*conducting._next()] == []
 
 
 FULL: dict[str, Any] = {

@@ -60,6 +60,18 @@ def test_a_late_span_counts_at_once_and_the_newest_facts_win(store: Store) -> No
     assert index(store) == 0
 
 
+def test_a_run_has_the_version_with_which_it_began(store: Store) -> None:
+    for seconds in (1, 0):  # stored in any order
+        at = {"Timestamp": NOW + timedelta(seconds=seconds), "SpanId": f"{seconds:016x}"}
+        resource = {"service.version": f"v{seconds}"}
+        span = {**at, "SpanAttributes": {"gen_ai.operation.name": "chat"}}
+        store.insert(
+            "otel_traces", [{**span, "TraceId": "ab" * 16, "ResourceAttributes": resource}]
+        )
+    index(store)
+    assert store.query("SELECT Version FROM mast_run_facts FINAL") == [{"Version": "v0"}]
+
+
 def test_a_run_of_which_more_may_come_waits_and_one_without_operations_is_written_once(
     store: Store,
 ) -> None:
