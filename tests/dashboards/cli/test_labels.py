@@ -38,8 +38,9 @@ def test_several_steps_can_be_decisive_and_survive_an_export(own_cli: CLI, tmp_p
     assert (printed["decisive_step"], printed["decisive_agent"]) == (3, "analyst")
     [label] = _stored(own_cli, "ada")
     assert (label.decisive_steps, label.blind) == ((0, 3), False)
+    assert HumanLabel(run, "ada", decisive_steps=(3, 0)).decisive_step == 0
     with Store.open(own_cli.recorded.url) as store:
-        save_labels(store, [replace(label, blind=True)])
+        save_labels(store, [replace(label, annotator=" ada ", blind=True)])
     file = tmp_path / "runs.jsonl"
     assert own_cli("export", "--out", str(file))[0] == 0
     assert own_cli("import", str(file))[0] == 0
