@@ -2,6 +2,7 @@
 
 import json
 import threading
+from datetime import datetime, timezone
 
 import pytest
 from judge.llm.scripted_judge import (
@@ -18,7 +19,7 @@ from scripted_llm import Reply
 
 from mast_trace.exceptions import ConfigurationError
 from mast_trace_judge.config import JudgeConfig
-from mast_trace_judge.store.ledger import MemoryLedger, StoreLedger
+from mast_trace_judge.store.ledger import JudgeCall, MemoryLedger, StoreLedger
 from mast_trace_judge.store.verdicts import save
 from mast_trace_judge.study.agreement import (
     equal_pairs,
@@ -175,6 +176,29 @@ async def test_a_models_agreement_with_itself_is_measured(store):
     assert found.step == pytest.approx(result.verdict.agreeing / 3)
     once = await judged(JudgeScript(), ledger=StoreLedger(store))
     assert self_consistency(store, once.verdict.judge_version) == []
+
+
+async def test_votes_are_of_readable_readings_of_each_projects_run(store):
+    """Of two readings one suffices; what is harmless, cut, or no reading has no vote."""
+    found = blames(3, modes=[mode("2.6", [3], "x"), {**mode("1.3", [3], "x"), "harmless": True}])
+    wrong = json.dumps(blames(3, modes=[mode("3.2", [3], "x")]))
+    of_run = {"project": "one", "answer": json.dumps(found)}
+    rows = [
+        {**of_run, "sample": 1},
+        {**of_run, "sample": 2, "answer": json.dumps(CALM)},
+        {**of_run, "sample": 3, "answer": wrong, "status": "unreadable"},
+        {**of_run, "sample": 4, "answer": wrong, "stage": "counterfactual"},
+        {**of_run, "sample": 1, "answer": wrong, "project": "two"},
+    ]
+    usual = {"stage": "read", "model": "m", "status": "ok", "duration_ms": 1, "trace_id": "a" * 32}
+    ledger, now = StoreLedger(store), datetime.now(timezone.utc)
+    for row in rows:
+        await ledger.record(JudgeCall(**usual | row, judge_version="v", started_at=now))
+    votes = panel_votes(store, "v")["m"]
+    shown = {run: [code for code, yes in votes[run].items() if yes] for run in votes}
+    assert shown == {f"one/{'a' * 32}": ["2.6"], f"two/{'a' * 32}": ["3.2"]}
+    (of_itself,) = self_consistency(store, "v")
+    assert (of_itself.runs, of_itself.readings) == (1, 2)
 
 
 def test_samples_at_temperature_zero_are_refused():
