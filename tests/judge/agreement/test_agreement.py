@@ -7,7 +7,9 @@ from judge.data import labelled_runs
 from published.mast import read_mast_v0
 
 from mast_trace.exceptions import ConfigurationError
+from mast_trace_judge.store.labels import HumanLabel
 from mast_trace_judge.study.agreement import ALL_MODES, agreement, compare
+from mast_trace_judge.study.labelled import named_modes, named_steps
 from mast_trace_judge.study.numeric import numpy_module, optimize_module, special_module
 
 
@@ -48,6 +50,19 @@ def test_only_what_both_rated_counts():
     assert by_subject[ALL_MODES].items == 1
     apart = agreement(dict(zip("ab", in_category, strict=True)))
     assert {(each.observed, each.both) for each in apart} == {(1.0, 0)}
+
+
+def test_the_labels_of_a_run_are_joined_by_what_most_say():
+    """A mode of half of those who named any; who saw none is among them, and is no mode."""
+    given = ((("1.3",), 2), (("none",), 5), ((), 5), (("none",), None), (("1.3", "2.6"), None))
+    labels = [
+        HumanLabel("r", f"p{number}", "failure", modes, step, f"agent {step}", project="one")
+        for number, (modes, step) in enumerate(given)
+    ]
+    labels.append(HumanLabel("r", "p", "failure", ("3.1",), 7, "z", project="two"))
+    one, two = ("one", "r"), ("two", "r")
+    assert named_modes(labels) == {one: {"1.3": True}, two: {"3.1": True}}
+    assert named_steps(labels) == {one: (5, "agent 5"), two: (7, "z")}
 
 
 def test_models_agree_little_with_the_people_of_masts_first_round():

@@ -197,12 +197,29 @@ def test_replays_by_another_model_or_in_another_state_are_not_comparable(
     assert (not_isolated(nameless, result, setup) == "") == (comparable or not live_tools)
 
 
+def conducting_by(execute: Any) -> Conducting[Any]:
+    asking = SimpleNamespace(tell=lambda _result: None, waiting=lambda: [KEEP])
+    plan, setup = SimpleNamespace(trace_id="t"), Setup(("program",))
+    given: Any = (None, plan, asking, RECORDED, setup, execute)
+    return Conducting(*given, Budget())
+
+
+def test_the_end_of_a_program_that_was_killed_with_us_is_no_result() -> None:
+    """It would be stored for ever as what the program does."""
+
+    def killed(*_: object) -> ArmResult:
+        conducting._interrupted.set()
+        return ended(2, None)
+
+    conducting = conducting_by(killed)
+    with pytest.raises(KeyboardInterrupt):
+        conducting._one(0, KEEP, ReplayAllowance(2, None), None)
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_one_of_several_replays_in_another_state_ends_the_experiment(order: int) -> None:
     """Whichever of those that ran together it was."""
-    asking = SimpleNamespace(tell=lambda _result: None, waiting=lambda: [KEEP])
-    given: Any = (None, SimpleNamespace(trace_id="t"), asking, RECORDED, Setup(("program",)), None)
-    conducting = Conducting(*given, Budget())
+    conducting = conducting_by(None)
     assert [*conducting._next()] == [KEEP]
     for tools in (0, 1)[::order]:
         conducting._tell(replace(ended(2, None), live_tools=tools))
