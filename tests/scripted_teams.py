@@ -76,11 +76,14 @@ def relay(draw: random.Random) -> bool:
 
 
 def passed_on(draw: random.Random) -> bool:
-    """Two agents; the second is shown the message of the first under its id, with words around it."""
+    """Two agents are shown the message of a first one under its id, with words around it; one repeats it."""
     told = f"The code is {_fact(draw)}."
     sent = mast_trace.message("first", "second", told)
     with mast_trace.agent("second", input=Message("user", f"first: {told}", id=sent)) as turn:
         turn.reply(told)
+    # The first that was shown it is not forgotten for the last.
+    with mast_trace.agent("third", input=Message("user", f"first: {told}", id=sent)) as turn:
+        turn.reply("Done.")
     return True
 
 
@@ -106,10 +109,11 @@ def monologues(draw: random.Random) -> bool:
 
 
 def looked_up(draw: random.Random) -> bool:
-    """Two agents that say what a tool has told each of them: none has it from the other."""
+    """Two agents that say what the first of two tools has told each of them: none has it from the other."""
     fact = _fact(draw)
     for agent, other in (("one", "two"), ("two", "one")):
         _asks(agent, "archive", fact)
+        _asks(agent, f"clock of {agent}", "noon")
         _says(agent, other, f"I found {fact}.")
     return True
 
@@ -120,6 +124,27 @@ def confirmed(draw: random.Random) -> bool:
     _says("first", "second", f"The code is {fact}.")
     _says("second", "third", f"Indeed, it is {fact}.")
     _says("third", "user", "Done.")
+    return True
+
+
+def asked(draw: random.Random) -> bool:
+    """One number is new; one was given to a tool before it was said, and after the last one nobody acts."""
+    known, new = _fact(draw), _fact(draw)
+    with mast_trace.agent("first"), mast_trace.tool("search", {"for": known}):
+        pass
+    _says("first", "second", f"Of {known} comes {new}.")
+    _says("second", "first", f"Of {new} comes {_fact(draw)}.")
+    return True
+
+
+def corrected(draw: random.Random) -> bool:
+    """One of two reviewed texts is written anew; a review of a review is none."""
+    _says("writer", "reviewer", f"It is {_fact(draw)}.")
+    _says("reviewer", "writer", f"It is not, for it has {_fact(draw)}.")
+    _says("critic", "writer", "Indeed not.")
+    _says("editor", "user", f"We take {_fact(draw)} words.")
+    _says("reviewer", "editor", "Too many.")
+    _says("writer", "user", f"Then we have {_fact(draw)} of another kind.")
     return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import tracemalloc
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,8 @@ def test_every_measure_has_its_own_code_and_tells_what_it_leaves_open() -> None:
         (teams.vote, "uptake", 0.0),
         (teams.looked_up, "uptake", 0.0),
         (teams.confirmed, "uptake", 1.0),
+        (teams.asked, "uptake", 1.0),
+        (teams.corrected, "review_yield", 0.5),
         (teams.confirmed, "echo", 0.0),
         (teams.parrots, "echo", 1.0),
         (teams.hidden_profile, "uptake", 1.0),
@@ -119,6 +122,11 @@ def test_clones_have_names_and_no_roles() -> None:
     assert found.null is not None
     assert found.value == pytest.approx(found.null, abs=0.03)
     assert of(teams.handed_over, "roles").value == pytest.approx(0, abs=1e-9)
+    # Each has a tool of its own and one that both have; an action is the tool, not that it is one.
+    told = "two agents share 33% of their tools on average (Jaccard)"
+    assert told in of(teams.looked_up, "roles").detail
+    # A third of a bit of log2(3) and that third.
+    assert of(teams.looked_up, "roles").value == pytest.approx(1 / 3 / (math.log2(3) + 1 / 3))
     routed = of(teams.hidden_profile, "roles")
     assert routed.low is not None
     assert routed.null is not None
@@ -173,6 +181,37 @@ def test_hand_offs_by_a_model_are_chosen() -> None:
     run = made(message(0, "a", "x"), message(1, "b", "y"), chosen_by={"model": 1, "code": 3})
     (chosen,) = (each for each in hand_offs([run] * 20) if each.question.code == "chosen_by_agents")
     assert chosen.value == 0.25
+    assert chosen.detail == ("code: 60", "model: 20")
+
+
+@pytest.mark.parametrize(
+    ("accesses", "shared"),
+    [
+        ("a:write b:read", 1),
+        ("a:write b:write c:read", 2),
+        ("a:write a:read b:read", 1),
+        ("a:write b:read b:read", 1),
+        ("a:read b:write", 0),
+    ],
+)
+def test_a_write_that_another_agent_reads_counts_once(accesses: str, shared: int) -> None:
+    """Each of several writers counts; their own reading does not, nor what was read before. Spans come in any order."""
+    spans = []
+    for at, (agent, access) in enumerate((each.split(":") for each in accesses.split()), 1):
+        told = {
+            semconv.RESOURCE_ID: "x",
+            semconv.RESOURCE_ACCESS: access,
+            semconv.AGENT_NAME: agent,
+        }
+        spans.append(SpanRecord("t", str(at), "", "tool", at, at + 1, told))
+    assert (team_run(spans).shared, team_run(spans[::-1]).shared) == (shared, shared)
+
+
+def test_who_addresses_itself_addresses_nobody() -> None:
+    def to(index: int, *others: str) -> Step:
+        return dataclasses.replace(message(index, "ab"[index], "x"), recipients=others)
+
+    assert made(to(0, "a", "b", "user"), to(1, "a")).edges == {("a", "b"): 1, ("b", "a"): 1}
 
 
 def test_work_at_the_same_time_is_seen() -> None:
