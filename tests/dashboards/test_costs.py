@@ -432,8 +432,14 @@ def test_the_cost_after_the_decisive_step_is_that_of_the_definition(store: Store
 
 
 def test_prices_are_of_a_project(store: Store) -> None:
-    """A reader of one project does not see the models of others."""
-    store.insert("otel_traces", [call(THEIRS, 1, "x", "theirs-1", 0, 5, project="theirs")])
+    """A reader of one project does not see the models of others; one model of several has a price for each provider."""
+    of = [("a", "theirs", ""), ("a", "theirs", "there"), ("b", "ours", "")]
+    calls = [
+        call(THEIRS[1:] + run, number, "x", "theirs-1", 0, 5, project=project, provider=provider)
+        for number, (run, project, provider) in enumerate(of)
+    ]
+    store.insert("otel_traces", calls)
     store_prices(store, OWN)
-    rows = store.query("SELECT Project, Model FROM mast_prices FINAL WHERE Model = 'theirs-1'")
-    assert rows == [{"Project": "theirs", "Model": "theirs-1"}]
+    rows = store.query("SELECT * FROM mast_prices FINAL WHERE Model = 'theirs-1'")
+    found = sorted((row["Project"], row["Provider"]) for row in rows)
+    assert found == sorted((project, provider) for _, project, provider in of)
