@@ -192,11 +192,18 @@ class TestBeyond:
         " FROM numbers({first:UInt64}, {spans:UInt64})"
     )
 
-    @pytest.mark.parametrize(("spans", "word"), [(FULL - 1, "exact"), (FULL, "at least")])
-    def test_more_spans_than_are_kept_are_at_least_so_many(self, plain, trace, spans, word):
-        plain.command(self._STORED, {"t": trace, "first": 0, "spans": spans})
+    @pytest.mark.parametrize(("missing", "word"), [(1, "exact"), (0, "at least")])
+    @pytest.mark.parametrize(
+        ("kept", "most"), [("SpanIds", FULL), ("ErrorIds", FULL), ("Calls", 2 * FULL)]
+    )
+    def test_more_than_a_set_keeps_are_at_least_so_many(
+        self, plain, trace, kept, most, missing, word
+    ):
+        stored = self._STORED.replace("SpanIds", kept)
+        plain.command(stored, {"t": trace, "first": 0, "spans": most - missing})
         run = run_summary(plain, trace)
-        assert (run.spans, run.totals) == (spans, word)
+        counted = {"SpanIds": run.spans, "ErrorIds": run.errors}
+        assert (counted.get(kept, most - missing), run.totals) == (most - missing, word)
 
     def test_a_state_grows_no_further_and_its_fingerprint_stays(self, plain, trace):
         prints = set()
