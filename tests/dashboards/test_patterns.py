@@ -96,6 +96,25 @@ def test_shares_tests_and_places_are_exact(store: Store) -> None:
     assert "no difference shown" in found_pattern.contrast(skip)
 
 
+@pytest.mark.parametrize(
+    ("days", "of_days", "trends"),
+    [
+        (8, 99, ["rising", "steady"]),  # 0.0016 and 0.024
+        (6, 99, ["steady", "rising"]),  # 0.040 for a fall, and 0.0012
+        (5, 7.5, ["falling", "steady"]),  # 0.0039
+        (99, 99, ["unknown"] * 2),
+        (0, 99, ["unknown"] * 2),
+    ],
+)
+def test_a_trend_is_told_from_chance_at_one_percent(
+    store: Store, days: int, of_days: float, trends: list[str]
+) -> None:
+    """Both ways, against the days before in the range; without runs on one side there is none."""
+    since = NOW - timedelta(days=of_days)
+    search, skip, _ = patterns(store, projects=["one"], recent_days=days, since=since)
+    assert [search["Trend"], skip["Trend"]] == trends
+
+
 def test_a_project_has_its_own_patterns(store: Store) -> None:
     confined = store_of_project(store, "two")
     (row,) = patterns(confined)
