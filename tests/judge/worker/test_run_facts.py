@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OLD = NOW - timedelta(days=20)
 
 
-def call(store: Store, trace: str, number: int, at: Any = NOW) -> None:
+def call(store: Store, trace: str, number: int, at: Any = NOW, project: str = "") -> None:
     """Add a model call to a run."""
     attributes = {
         "gen_ai.operation.name": "chat",
@@ -31,7 +31,8 @@ def call(store: Store, trace: str, number: int, at: Any = NOW) -> None:
         "gen_ai.usage.input_tokens": "10",
     }
     span = {"TraceId": trace, "SpanId": f"{number:016x}", "ParentSpanId": "f" * 16}
-    store.insert("otel_traces", [{**span, "Timestamp": at, "SpanAttributes": attributes}])
+    row = {**span, "Timestamp": at, "SpanAttributes": attributes}
+    store.insert("otel_traces", [{**row, "ResourceAttributes": {"mast.project": project}}])
 
 
 def calls(store: Store) -> dict[str, int]:
@@ -70,6 +71,15 @@ def test_a_run_has_the_version_with_which_it_began(store: Store) -> None:
         )
     index(store)
     assert store.query("SELECT Version FROM mast_run_facts FINAL") == [{"Version": "v0"}]
+
+
+def test_runs_of_two_projects_with_one_id_have_their_own_facts(store: Store) -> None:
+    for number, project in enumerate(("ours", "theirs", "theirs")):
+        call(store, "ab" * 16, number, project=project)
+    assert index(store) == 2
+    # All rows: one of the other project's facts would be merged away at some time, or the right one.
+    rows = store.query("SELECT Project, length(Calls) AS Count FROM mast_run_facts ORDER BY ALL")
+    assert [(row["Project"], row["Count"]) for row in rows] == [("ours", 1), ("theirs", 2)]
 
 
 def test_a_run_of_which_more_may_come_waits_and_one_without_operations_is_written_once(
