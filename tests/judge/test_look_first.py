@@ -13,6 +13,7 @@ from judge.data import labelled_runs
 from judge.store.verdicts import verdict
 
 from mast_trace_judge.confirmation import Confirmation
+from mast_trace_judge.llm.verification import ModelReading, Suggestion
 from mast_trace_judge.local.attribution.heirs import Heirs, heirs
 from mast_trace_judge.local.layers import judge_by_rules
 from mast_trace_judge.look_first import STORED, Counts, Sign, measured, places, ranked
@@ -281,6 +282,25 @@ def test_a_model_puts_out_nothing_that_the_record_shows(blind, suggested):
     assert {each.step: each for each in found if each.basis == "record"} == {
         each.step: each for each in alone[1:]
     }
+
+
+def test_the_counts_of_a_model_are_of_its_first_suggestion():
+    said = (Suggestion(2, "first"), Suggestion(1, "second"))
+    run = RunBuilder("Go.", outcome="failure").asks().says("a", "One.").says("b", "Two.").build()
+    reading = ModelReading("failure", 0.9, suggestions=said, right=18, cases=20)
+    found = places(run, judge_by_rules(run), reading)
+    told = [(each.step, each.right, each.cases) for each in found if each.basis == "model"]
+    assert told == [(2, 18, 20), (1, 0, 0)]
+
+
+def test_the_record_speaks_whatever_the_counts_of_its_rule(monkeypatch):
+    monkeypatch.setattr(
+        "mast_trace_judge.look_first.measured",
+        lambda: {"one": Counts(1, 40, is_evidence=False)},
+    )
+    run = RunBuilder("Go.", outcome="failure").asks().says("a", "One.").says("b", "Two.").build()
+    found = ranked(run, [Sign("one", 1, "record", "a slip"), Sign("one", 2, "rule", "a guess")])
+    assert [(each.step, each.basis) for each in found] == [(1, "record")]
 
 
 def test_replays_put_their_step_first_and_take_refuted_ones_out():
