@@ -13,6 +13,7 @@ from mast_trace_judge.confirmation import Confirmation
 from mast_trace_judge.proof import as_shown
 from mast_trace_judge.store.labels import HumanLabel
 from mast_trace_judge.verdict import DecisiveError, Evidence, ModeFinding, Place, Verdict
+from mast_trace_lab.feedback import answering
 from mast_trace_lab.feedback.answering import (
     HEAD,
     PLACEBO_HEAD,
@@ -29,6 +30,7 @@ from mast_trace_lab.feedback.lessons import (
     lessons_of,
     one_line,
 )
+from mast_trace_lab.feedback.statistics.plan import ExperimentPlan
 
 if TYPE_CHECKING:
     from mast_trace.trajectory import Trajectory
@@ -284,6 +286,20 @@ def test_in_an_experiment_a_lesson_is_known_to_be_of_another_task(
     of_lesson: dict[str, str], of_run: dict[str, str], other: bool
 ) -> None:
     assert is_of_another_task(lesson(1, **of_lesson), Wanted(**of_run)) is other
+
+
+def test_an_experiments_lessons_are_of_one_project_of_the_agent_and_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    frozen = [lesson(n, task_key="k1", agent=("clerk", "buyer")[n % 2]) for n in range(12)]
+    monkeypatch.setattr(answering, "plan_of", lambda *_: ExperimentPlan("e", version="v"))
+    monkeypatch.setattr(answering, "frozen_lessons", lambda *_: frozen)
+    wanted = Wanted(experiment="e", key="k2", agent="buyer", last=50, budget=4000)
+    for projects, told in ((["one"], 3), (["one", "two"], 0), ([], 0)):
+        monkeypatch.setattr(answering, "projects_with", lambda *_, found=projects: found)
+        given = answering.answer(Any, wanted)
+        assert [each.agent for each in given.items] == ["buyer"] * told
+        assert bool(given.reason) is not bool(told)
 
 
 def test_one_line_keeps_words() -> None:

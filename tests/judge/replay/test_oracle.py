@@ -92,6 +92,11 @@ def test_endless_output_takes_no_memory() -> None:
     assert len(ended.printed) <= 2000
 
 
+def test_the_end_of_what_is_printed_is_kept() -> None:
+    ended = run_command(python("print('x' * 99_999); print('the last word')"), timeout=60.0)
+    assert (len(ended.printed), ended.last_line) == (2000, "the last word")
+
+
 def test_an_oracle_is_no_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variable of a plan is not handed on: an oracle may be a traced program itself."""
     monkeypatch.setenv(PLAN_VARIABLE, "/somewhere")

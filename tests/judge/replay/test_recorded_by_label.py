@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 def test_runs_are_found_by_their_label(tmp_path: Path) -> None:
     with new_store(tmp_path) as store:
-        for number, (label, outcome) in enumerate((("one", "success"), ("two", ""), ("one", ""))):
+        told = (("one", "success", ""), ("two", "", ""), ("one", "", ""), ("one", "", "replay"))
+        for number, (label, outcome, kind) in enumerate(told):
             root = {
                 "Timestamp": datetime(2026, 3, 1, 12 - number, tzinfo=timezone.utc),
                 "TraceId": f"{number:032x}",
@@ -33,6 +34,7 @@ def test_runs_are_found_by_their_label(tmp_path: Path) -> None:
                 "SpanAttributes": {
                     "gen_ai.operation.name": "invoke_workflow",
                     "mast.run.outcome": outcome,
+                    "mast.run.kind": kind,
                 },
             }
             store.insert("otel_traces", [root])
