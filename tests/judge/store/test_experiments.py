@@ -2,9 +2,13 @@
 
 from datetime import datetime, timezone
 
+import pytest
 from judge.worker.stock_runs import NOW, ROOT, StockSpan, write_stock
 
+from mast_trace.exceptions import ConfigurationError
 from mast_trace_lab.feedback import store as experiments
+from mast_trace_lab.feedback.experiment import make_plan, plan_of
+from mast_trace_lab.feedback.statistics.plan import ExperimentPlan
 from mast_trace_lab.feedback.store import ExperimentRun, FrozenLesson
 
 
@@ -64,6 +68,16 @@ def test_the_first_plan_of_an_experiment_stays(store, monkeypatch):
     assert experiments.save_plan(store, "shop", "e", "third") == "first"
     assert experiments.save_plan(store, "bank", "e", "theirs") == "theirs"
     assert experiments.save_plan(store, "shop", "f", "other") == "other"
+
+
+def test_no_plan_is_made_once_an_experiment_has_runs_or_a_plan(store):
+    """Another project's runs of that name, and runs of another experiment, are none of its own."""
+    write_stock(store, [marked(1), marked(2, name="another")])
+    made = make_plan(store, "bank", ExperimentPlan("e", arms=("none", "placebo")))
+    assert plan_of(store, "bank", "e") == made
+    for project, told in (("shop", "would come too late"), ("bank", "cannot be changed")):
+        with pytest.raises(ConfigurationError, match=told):
+            make_plan(store, project, ExperimentPlan("e", arms=("none", "placebo")))
 
 
 def test_looks_are_counted_by_experiment(store):
