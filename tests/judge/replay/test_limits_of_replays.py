@@ -218,7 +218,7 @@ def test_the_end_of_a_program_that_was_killed_with_us_is_no_result() -> None:
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_one_of_several_replays_in_another_state_ends_the_experiment(order: int) -> None:
-    """Whichever of those that ran together it was."""
+    """It may be any of those that ran together."""
     conducting = conducting_by(None)
     assert [*conducting._next()] == [KEEP]
     for tools in (0, 1)[::order]:
