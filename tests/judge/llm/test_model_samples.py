@@ -179,7 +179,7 @@ async def test_a_models_agreement_with_itself_is_measured(store):
 
 
 async def test_votes_are_of_readable_readings_of_each_projects_run(store):
-    """Of two readings one suffices; what is harmless, cut, or no reading has no vote."""
+    """One of two readings suffices; harmless modes, cut answers and other questions have no vote."""
     found = blames(3, modes=[mode("2.6", [3], "x"), {**mode("1.3", [3], "x"), "harmless": True}])
     wrong = json.dumps(blames(3, modes=[mode("3.2", [3], "x")]))
     of_run = {"project": "one", "answer": json.dumps(found)}
