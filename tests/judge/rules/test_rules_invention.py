@@ -87,10 +87,10 @@ OWED = [
 BEFORE = "Order 190 kayaks. Verify the supplier before you order."
 
 
-def asked_about(agent, result):
-    """Somebody has called a tool that no word of the task names, and the buyer orders at Brandt."""
-    run = RunBuilder(BEFORE).calls(agent, "get_entry", {"id": 4}, result)
-    order = {"supplier": "Brandt", "pieces": 190}
+def asked_about(agent, given, result, supplier="Brandt"):
+    """Somebody has called a tool whose name tells nothing, and the buyer orders."""
+    run = RunBuilder(BEFORE).calls(agent, "get_entry", given, result)
+    order = {"supplier": supplier, "pieces": 190}
     return run.says("clerk", "190, please.", to="buyer").calls("buyer", "place_order", order, "ok")
 
 
@@ -112,7 +112,7 @@ FAULTS = [
     ("passed_over_problem", warned("Please pay.", flags='{"eligible": false}'), 1),
     ("act_before_check", bought(checked="", pieces=190, task=BEFORE, said="190, please."), 1),
     ("act_before_check", bought(checked="", pieces=190, task=BEFORE, ask="I order."), 2),
-    ("act_before_check", asked_about("clerk", '{"kayaks": 12}'), 2),
+    ("act_before_check", asked_about("clerk", {"item": "kayaks"}, '{"left": 12}'), 2),
 ]
 
 HEALTHY = {
@@ -159,8 +159,14 @@ HEALTHY = {
     "checked by another": bought(
         checked="", pieces=190, task=BEFORE, said="The supplier is open. 190, please."
     ),
-    "looked up under another name": asked_about("clerk", '{"name": "Brandt", "open": true}'),
-    "the buyer has looked": asked_about("buyer", "open"),
+    "looked up under another name": asked_about("clerk", {}, '{"name": "Brandt", "open": true}'),
+    "of a longer name": asked_about("clerk", {"of": "Brandt"}, "open", "Brandt GmbH"),
+    "in other signs": asked_about("clerk", {"of": "BRANDT-Müller"}, "open", "Brandt Müller"),
+    "in an object": asked_about("clerk", {"item": "kayaks"}, "open", {"name": "Brandt"}),
+    "by a flag": asked_about("clerk", {"item": "kayaks"}, "open", True),
+    "by its id": asked_about("clerk", {"of": "V-7"}, "open"),
+    "by its number": asked_about("clerk", {"vendor_id": 7}, "open"),
+    "the buyer has looked": asked_about("buyer", {"item": "kayaks"}, "open"),
     "no check of it": bought(
         checked="", pieces=190, task="Order 190 kayaks. Verify the price.", said="190, please."
     ),

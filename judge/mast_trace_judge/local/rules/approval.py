@@ -13,7 +13,6 @@ from mast_trace_judge.local.acts import (
     failed,
     finding,
     first_line,
-    holds,
     is_said,
     is_tool,
     name_words,
@@ -105,6 +104,9 @@ _CHECKED = re.compile(
 _A_CHECK = frozenset(map(stem, ("check", "verify", "confirm", "validate", "inspect", "test")))
 _A_NAME = 4
 """Letters of a word that tells what is to be checked."""
+_WORD = re.compile(rf"\w{{{_A_NAME},}}")
+_KEYS = frozenset(("id", "ids", "key", "code", "number", "no", "ref"))
+"""Words of the names of arguments by which anything may be looked up."""
 _NO = re.compile(r"\W*no\b", re.IGNORECASE)
 
 
@@ -116,16 +118,30 @@ def _has_answer(steps: Sequence[Step]) -> bool:
     )
 
 
-def _is_new(call: Step, about: set[str], before: Sequence[Step]) -> bool:
+def _is_new(call: Step, about: set[str], before: Sequence[Step], task: str) -> bool:
     """Return whether an argument of a call is what was to be checked, and its agent and all earlier calls are new to it.
 
     Otherwise a tool of any name may have been the check.
     """
-    named = {str(v) for k, v in arguments(call).items() if about & {stem(w) for w in name_words(k)}}
-    looks = [each for each in before if is_tool(each)]
-    return any(named) and not any(
-        owner(each) == owner(call) or any(holds(f"{each.arguments} {each.text}", v) for v in named)
-        for each in looks
+    given = [v for k, v in arguments(call).items() if about & {stem(w) for w in name_words(k)}]
+    if not all(isinstance(value, str) for value in given):
+        return False  # a flag may say that it was checked, and a number is in many texts
+    words = {word for value in given for word in _WORD.findall(value.lower())}
+    return bool(words) and not any(
+        owner(each) == owner(call) or _may_be_of(each, words, task.lower())
+        for each in before
+        if is_tool(each)
+    )
+
+
+def _may_be_of(look: Step, words: set[str], task: str) -> bool:
+    """Return whether a call may be about what has these words: it tells one, or names what the task does not."""
+    told, given = f"{look.arguments} {look.text}".lower(), arguments(look)
+    if any(word in told for word in words) or (look.arguments.strip("{} \n") and not given):
+        return True
+    return any(
+        value.lower() not in task if isinstance(value, str) else bool(name_words(name) & _KEYS)
+        for name, value in given.items()
     )
 
 
@@ -135,8 +151,8 @@ def act_before_check(trajectory: Trajectory) -> list[ModeFinding]:
 
     Definition: MAST 3.2, "(partial) omission of proper checking or confirmation of task outcomes". One sentence of the task names
     act and check, without a condition. Before the call nobody has called a tool that checks by its name, and no text, call or result has
-    a word for what is to be checked. Other tools were called, if at all, by other agents, and tell nothing of the value that the
-    act has for it. No user has said anything else.
+    a word for what is to be checked. Other tools were called, if at all, by other agents, about what the task names, and tell no word
+    of what the act has for it. No user has said anything else.
     """
     steps = trajectory.steps
     asked = [
@@ -159,7 +175,7 @@ def act_before_check(trajectory: Trajectory) -> list[ModeFinding]:
         before = [each for each in steps[: step.index - asks] if not by_user(each)]
         told = (f"{' '.join(name_words(e.tool))} {e.arguments} {e.text}" for e in before)
         looked = _has_answer(before) or (
-            any(map(is_tool, before)) and not _is_new(step, about, before)
+            any(map(is_tool, before)) and not _is_new(step, about, before, trajectory.task)
         )
         if about and not looked and not (about | _A_CHECK) & stems(" ".join(told)):
             why = f"{owner(step)} calls {step.tool} before the check that the task asks for: {match[0]}"
